@@ -1,4 +1,4 @@
-// What a guided pool has more, behind berth/guided_pool.h. Blocks are served behind berth/pool.h.
+// The functions of berth/guided_pool.h. Blocks are served behind berth/pool.h.
 #include "berth/guided_pool.h"
 
 #include "c/objects.hpp"

@@ -1,4 +1,4 @@
-// What the handles of stream.h, pool.h, guided_pool.h and recorder.h name, and what their functions share.
+// The objects behind the handles of stream.h, pool.h, guided_pool.h and recorder.h, and helpers of their functions.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 
 namespace berth::c {
 
-// The end of a stream and of a pool waits for work, and whoever destroys one for the calls that use it (handles.hpp).
+// The end of a stream or a pool waits for work, and its destroyer for the calls that use it (handles.hpp).
 struct held_stream {
   stream queue;
 };
 
-// A pool, and what a handle of it gives blocks from: itself, or a guided pool over it. There is no handle of a pool
-// under a guided one, since a block at the start of a part has the address that the part has as the pool's block.
+// A pool and the source of its handle's blocks: the pool itself, or a guided pool over it. A pool under a guided one
+// has no handle: the first block of a part has the address of the pool's block.
 struct held_pool {
   berth_pool_options given{};  // the pool calls back by them
   std::optional<pool> own;
@@ -83,9 +83,9 @@ inline berth_status refuse_to_wait(const char* kind) noexcept {
   return fail(BERTH_INVALID, text);
 }
 
-// Ends what the handle names, which waits for work and for the calls that use it. Null does nothing. Refused, and the
-// handle stays, where this thread would wait for itself: in a call that uses it, or in a stream's work. All work counts
-// as that: what waits for what there, nobody knows before it is too late.
+// Ends the object of the handle after its work and the calls that use it. Null does nothing. Refused, and the handle
+// stays, if this thread would wait for itself: in a call that uses it, or in a stream's work. All work counts as that,
+// since its dependences are not known in time.
 template <class T>
 berth_status destroy(handles<T>& table, const void* handle, const char* kind) noexcept {
   if (handle == nullptr) return succeed();

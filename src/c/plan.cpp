@@ -92,8 +92,8 @@ berth::plan::buffer buffer_of(const berth_buffer& b) {
 
 // --- solving
 
-// Runs work(options) in a thread of its own while this one calls back, so that a callback of a language with a lock of
-// its own is called by the thread that called in. False where no thread is to be had.
+// Runs work(options) in a thread of its own while this one calls back. A callback of a language with a lock is thus
+// called by the thread that called in. False if there is no thread.
 template <class Work>
 bool watched(const berth_solve_options& in, berth::plan::options o, Work work) {
   berth::plan::progress seen;

@@ -1,4 +1,4 @@
-// berth.Graph: values and nodes, for those who have no lifetimes yet. Values are numbers, in the order they were made.
+// berth.Graph: values and nodes, for users without lifetimes. Values are numbers, in the order they were made.
 #include "berth/graph/graph.hpp"
 
 #include <pybind11/stl.h>

@@ -29,7 +29,7 @@ py::buffer_info buffer_of(const solved& s) {
   return {const_cast<std::int64_t*>(offsets_of(s)), count_of(s), /*readonly=*/true};
 }
 
-// Where the offsets lie already: the array holds the plan.
+// Returns a view of the offsets in place: the array holds the plan.
 py::array array_of(const py::object& self) {
   const auto& s = self.cast<const solved&>();
   const py::array_t<std::int64_t> view{count_of(s), offsets_of(s), self};

@@ -1,4 +1,4 @@
-// berth.Problem: a problem as a file would hold it, so that what is wrong with one is said in the same words.
+// berth.Problem: a problem as a file would hold it, so that errors are the same.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -35,7 +35,7 @@ class problem {
   void separate(index a, index b);
   void penalize(index a, index b, double weight);
 
-  // A plan that something else made, with its arena counted.
+  // Makes a plan of foreign offsets, and counts its arena.
   [[nodiscard]] solved_pointer plan_of(const py::object& offsets, const std::vector<std::string>& pools,
                                        std::vector<index> slabs) const;
   [[nodiscard]] std::optional<std::string> verify(const solved& answer) const;
@@ -51,7 +51,7 @@ class problem {
  private:
   // The size at the largest values, and its terms where there are dimensions.
   [[nodiscard]] std::pair<bytes, std::vector<plan::size_term>> size_of(const py::object& size) const;
-  // What is about to be changed: a copy, where a plan or a solver under way holds it too.
+  // Returns the file to change: a copy, if a plan or a solver under way holds it too.
   model::problem_file& to_change();
   [[nodiscard]] plan::pair checked(index a, index b) const;
   [[nodiscard]] static index memory(const plan::problem& of, const std::string& name);

@@ -9,7 +9,7 @@
 
 namespace berth::python {
 
-// What os.fsencode() makes of a str, bytes or os.PathLike.
+// Returns os.fsencode() of a str, bytes or os.PathLike.
 [[nodiscard]] std::string path_of(const py::object& path);
 
 // `path` is a str, bytes or os.PathLike; `dims` bind what an ONNX model leaves open. The sizes of a problem with

@@ -1,5 +1,4 @@
-// What the module says of a wrong argument: berth.InputError, a ValueError of one line, as the readers say it of a
-// file.
+// The error of a wrong argument: berth.InputError, a ValueError of one line, as the readers report a file.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -32,8 +31,8 @@ class refusal : public std::invalid_argument {
   throw refusal{what};
 }
 
-// Python's and numpy's integers (all that has __index__), of which one outside 64 bits is refused by name and not by a
-// signature that did not match. A float is a TypeError, as everywhere in Python.
+// Convert Python's and numpy's integers (any with __index__). Refuse one outside 64 bits by name, not by a signature
+// that did not match. A float is a TypeError, as everywhere in Python.
 [[nodiscard]] bytes to_bytes(py::handle number, const char* field);
 [[nodiscard]] std::optional<bytes> to_bytes_or_none(py::handle number, const char* field);
 [[nodiscard]] plan::tick to_tick(py::handle number, const char* field);

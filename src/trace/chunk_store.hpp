@@ -1,6 +1,6 @@
-// The recorder's memory: chunks in one mapping, made present before it is needed, since a fresh page costs more than
-// the records it holds. A chunk is a 1024th of it, so that many threads can have one each; from 8 KiB, as each costs a
-// lock, to 64 KiB.
+// The recorder's memory: chunks in one mapping. It is made present before it is needed, since a fresh page costs more
+// than its records. A chunk is a 1024th of it, so that many threads can have one each. It has 8 KiB at least, as each
+// costs a lock, and 64 KiB at most.
 #pragma once
 
 #include <cstddef>

@@ -136,12 +136,13 @@ std::vector<pair> pairs_of(const std::vector<rectangle>& now, const std::vector<
   return out;
 }
 
-// Those that cover most, in their order, and the others.
+// The rectangles that cover most, in their order, and the others.
 struct choice {
   std::vector<std::size_t> shown, rest;
 };
 
-// Of the picture and of the former one. Who is drawn in one of them is in the other too, or it would look new or gone.
+// Chooses for the picture and the former one. A buffer drawn in one is drawn in the other, or it would look new or
+// gone.
 std::pair<choice, choice> choose(const std::vector<rectangle>& now, const std::vector<rectangle>& was) {
   const auto every = [](const std::vector<rectangle>& all) {
     choice c{.shown = std::vector<std::size_t>(all.size()), .rest = {}};

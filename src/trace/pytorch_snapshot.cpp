@@ -171,7 +171,7 @@ class snapshot_reader {
     return true;
   }
 
-  // What was held is known at the end, so the events are undone from there; never below nothing.
+  // Undoes the events from the end, where the bytes held are known; never below 0.
   void find_reserved() {
     if (segments_->empty() && held_.empty()) return;
     bytes now = held_at_end_, most = now;
@@ -218,7 +218,7 @@ class snapshot_reader {
     f.holes = {h.largest, h.in_empty, h.in_private, h.segments};
   }
 
-  // Of a pool other than the default one, whose id is (0, 0).
+  // Returns whether the segment's pool is not the default one, whose id is (0, 0).
   [[nodiscard]] bool is_private(const value& segment) const {
     const value* id = p_.find(segment, "segment_pool_id");
     const std::vector<value>* parts = id == nullptr ? nullptr : p_.list(*id);
@@ -238,8 +238,8 @@ class snapshot_reader {
     return last.is == pickle::kind::dict && p_.list(last)->size() <= 128 ? &last : nullptr;
   }
 
-  // How well a frame says where the user's program asked: 0 is not at all. Beside Python's own frames there are those
-  // of the interpreter and of libtorch, by name or by file, unless stacks="python" was asked for.
+  // Returns how well a frame shows the place in the user's program: 0 is not at all. Stacks mix Python's own frames
+  // with those of the interpreter and of libtorch, by name or by file, unless stacks="python" was asked for.
   [[nodiscard]] static int worth(std::string_view file, std::string_view function) {
     if (file.empty() || file == "??") return 0;
     const auto has = [file](std::string_view part) { return file.find(part) != std::string_view::npos; };
@@ -271,7 +271,7 @@ class snapshot_reader {
                          static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX))};
   }
 
-  // The innermost frame of those that say it best.
+  // Returns the innermost frame of the best ones.
   std::uint32_t site_of(const value& dict) {
     const value* frames = p_.find(dict, "frames");
     if (frames == nullptr || frames->is != pickle::kind::list) return 0;

@@ -1,4 +1,4 @@
-// What the readers of tables share.
+// Helpers shared by the readers of tables.
 #pragma once
 
 #include <charconv>
@@ -30,7 +30,7 @@ namespace berth::trace {
   return row;
 }
 
-// Whether the whole text is a number of this type; `form` as std::from_chars takes it: a base, or a chars_format.
+// Reads the whole text as a number of this type; `form` as std::from_chars takes it: a base, or a chars_format.
 template <class Number, class... Form>
 bool read(std::string_view text, Number& out, Form... form) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out, form...);
