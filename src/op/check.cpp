@@ -117,12 +117,12 @@ request in_f64(request q) {
   return q;
 }
 
-// What was found wrong first stays.
+// Keeps the first fault.
 void blame(check_result& r, std::string why) {
   if (r.why.empty()) r.why = std::move(why);
 }
 
-// `expected`: by result, what is wanted.
+// Compares with the wanted values, `expected`, by result.
 void compare(check_result& r, const judged& got, const std::vector<std::vector<double>>& expected, std::size_t inputs,
              std::optional<double> allowed) {
   double total = 0;
@@ -156,7 +156,8 @@ void compare(check_result& r, const judged& got, const std::vector<std::vector<d
   }
 }
 
-// What the results are judged by: loops of the oracle where the kernel in f64 would be this very kernel.
+// Returns the values that the results are compared with. The oracle's loops make them if the kernel in f64 would be
+// this very kernel.
 std::vector<std::vector<double>> reference(check_result& r, const prepared& p, std::size_t results, bool on_host) {
   const request wide = in_f64(p.q);
   const auto same_type = [&](std::size_t i) { return wide.inputs[i]->type == p.q.inputs[i]->type; };

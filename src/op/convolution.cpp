@@ -8,8 +8,8 @@ namespace berth::op {
 
 namespace {
 
-// A convolution as a matrix product whose rows are windows: they are gathered in bands that stay in the cache, where
-// oneDNN's gemm kernel would lay out those of the whole image in its workspace.
+// A convolution as a matrix product whose rows are windows. It gathers them in bands that stay in the cache; oneDNN's
+// gemm kernel would lay out those of the whole image in its workspace.
 class gathered_product final : public over_kernels {
  public:
   gathered_product(const convolution_description& d, std::unique_ptr<operation> product,
@@ -93,7 +93,7 @@ class gathered_product final : public over_kernels {
     }
   }
 
-  // What the windows of a band touch, a row each.
+  // Gathers the elements that the windows of a band touch, a row each.
   void gather(std::int64_t first, float* row) const noexcept {
     const auto& [deep, high, wide] = along_;
     const auto* const image = static_cast<const float*>(at_[0]);

@@ -19,7 +19,7 @@ dnnl::algorithm algorithm_of(binary_kind kind) {
   return dnnl::algorithm::undef;
 }
 
-// The functions that oneDNN's kernels give a number of NaN.
+// Keeps NaN in the functions for which oneDNN's kernels return a number.
 void keep_nan(primitive_operation& o, const activation& a, const tensor_type& input, const tensor_type& output) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   request q{"", 6, {input}};

@@ -9,8 +9,8 @@ namespace berth::op {
 
 namespace {
 
-// Rows times a constant matrix, as a convolution with a window of one: the rows are the pixels of an image whose
-// channels lie innermost, and the kernels for those allocate nothing. Null where there is none.
+// Makes rows times a constant matrix a convolution with a window of one. The rows are the pixels of an image whose
+// channels lie innermost, and the kernels for those allocate nothing. Returns null if there is none.
 std::unique_ptr<operation> as_convolution(const matmul_description& d, const dnnl::post_ops& ops) try {
   using dnnl::memory;
   const std::int64_t m = d.a.shape[0], k = d.a.shape[1], n = d.c.shape[1];
@@ -80,7 +80,7 @@ class own_product final : public operation {
 
   void bind(std::span<void* const> addresses, void*) noexcept override { addresses_ = addresses; }
 
-  // Where batch number `batch` of the operand begins.
+  // Returns the address of batch number `batch` of the operand.
   static const std::byte* matrix_of(const tensor_type& t, const tensor_type& c, const void* base, std::int64_t batch) {
     std::int64_t offset = 0;
     for (std::size_t d = c.shape.size() - 2; d-- > 0; batch /= c.shape[d]) {
@@ -179,7 +179,8 @@ created matmul(const matmul_description& d) {
     bias_shape.back() = d.c.shape.back();
     const memory::desc bias = dense_descriptor(bias_shape);
 
-    // Of no elements: oneDNN 2.6, asked whether it can generate such a product for AVX-512, divides by the dimensions.
+    // Products without elements: oneDNN 2.6 divides by the dimensions when asked whether it can generate one for
+    // AVX-512.
     if (a.get_size() == 0 || b.get_size() == 0) {
       if (c.get_size() != 0 && c != dense_descriptor(d.c.shape)) throw dnnl::error{dnnl_unimplemented, "scattered"};
       return std::make_unique<own_product>(d);

@@ -202,7 +202,7 @@ bool compute(const request& q, const std::vector<array<V>>& in, array<V>& y) {
   return q.attributes.empty() && in.size() == 1 && reduced(q.op, in[0], y);
 }
 
-// What a type of fewer bits keeps of it.
+// Returns the value that a type of fewer bits keeps.
 template <class V>
 double kept(element type, V v) {
   if (type == element::boolean) return v != 0 ? 1 : 0;

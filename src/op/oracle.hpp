@@ -1,4 +1,4 @@
-// What operators compute, said once more: loops over indices that share nothing with the kernels, for the operators and
+// The operators computed again by loops over indices that share nothing with the kernels. They serve the operators and
 // types that the test framework cannot judge by the same kernel in a wider type (integers, f64).
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the rows of the table ask a request for. All of it throws refusal.
+// Questions of the table's rows to a request. All throw refusal.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ using strides = std::vector<std::int64_t>;
 
 // "1x3x224x224"; "scalar" for no dimensions.
 [[nodiscard]] std::string text_of(const shape& s);
-// What a shape holds; refuses one beyond the bounds.
+// Returns the number of elements of a shape; refuses one beyond the bounds.
 [[nodiscard]] std::int64_t count_of(const shape& s);
-// Refuses what would take more steps than anyone waits for: the product of these, none below 0.
+// Refuses too many steps: the product of these, none below 0.
 void limit_steps(const shape& counts);
 // Row-major strides in bytes.
 [[nodiscard]] strides row_major(const shape& s, element type);
@@ -33,7 +33,7 @@ void limit_steps(const shape& counts);
   return input(q, i).shape;
 }
 [[nodiscard]] std::int64_t rank_of(const request& q, std::size_t i);
-// Which operand of phase two input i is.
+// Returns the operand of phase two that input i is.
 [[nodiscard]] std::size_t operand_of(const request& q, std::size_t i);
 
 template <class T>
@@ -75,7 +75,7 @@ void validate_result(const tensor_type& t, std::size_t i);
 [[nodiscard]] element asked_type(const request& q, const std::string& which);
 // All inputs that are given have the first one's type.
 void require_same_types(const request& q);
-// Of ONNX's number for an element type (TensorProto.DataType); `other` where there is none here.
+// Returns the type of ONNX's number (TensorProto.DataType); `other` if there is none here.
 [[nodiscard]] element element_of_onnx(std::int64_t type) noexcept;
 [[nodiscard]] std::int64_t onnx_number(element e) noexcept;
 

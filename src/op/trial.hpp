@@ -1,4 +1,4 @@
-// What an operator is tried on: a request with the attributes that it cannot do without, and seeded data.
+// The trial of an operator: a request with the attributes that it cannot do without, and seeded data.
 #pragma once
 
 #include <string_view>

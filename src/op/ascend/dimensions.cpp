@@ -73,7 +73,7 @@ asking layer_norm(setting& s) {
   };
 }
 
-// y, and the inverse of each root, which aclnn wants a place for and nobody here reads.
+// Asks for y, and for the inverse of each root: aclnn wants a place for it, and it is not read.
 asking rms_norm(setting& s) {
   require(s.outputs.size() == 1, "the device gives one result");
   const shape& whole = shape_of(s.q, 0);

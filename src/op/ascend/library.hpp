@@ -1,6 +1,6 @@
-// aclnn, opened at run time as the device's library is (src/device/ascend/library.hpp): the operators of libopapi.so or
-// of the libraries that newer versions of CANN split it into, tensors and executors of libnnopbase.so. Source: the
-// headers of ops-math at c4193324, ops-nn at e5c3fa93 and opbase at aa3cd74b.
+// aclnn, opened at run time as the device's library is (src/device/ascend/library.hpp). It has the operators of
+// libopapi.so, or of the libraries that newer versions of CANN split it into, and tensors and executors of
+// libnnopbase.so. Source: the headers of ops-math at c4193324, ops-nn at e5c3fa93 and opbase at aa3cd74b.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@ namespace berth::op {
 
 namespace {
 
-// The labels of one operand's dimensions. Those that "..." stands for have labels of their own: -1 is the last of them.
+// The labels of one operand's dimensions. Dimensions under "..." have labels of their own: -1 is the last of them.
 using labels = std::vector<int>;
 
 struct terms {
@@ -19,7 +19,7 @@ struct terms {
   labels result;
 };
 
-// `rank`: of the operand, or what "..." takes in all where the result is read.
+// `rank`: that of the operand, or the dimensions of "..." if this is the result's text.
 labels labels_of(std::string_view text, std::size_t ellipsis) {
   labels to;
   bool seen = false;

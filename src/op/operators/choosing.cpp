@@ -170,7 +170,7 @@ made choose_boxes(const request& q, const types& outputs) {
   });
 }
 
-// What is there once: elements, or the slices along an axis.
+// The distinct elements, or slices along an axis.
 struct distinct {
   std::vector<std::int64_t> first, inverse, count;  // by distinct slice; by slice; by distinct slice
 };

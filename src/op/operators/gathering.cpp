@@ -48,7 +48,7 @@ made gather(const request& q, const types& outputs) {
   const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
   const strides data_by = strides_of(data), to_by = strides_of(outputs[0]);
   const std::size_t rank = indices.shape.size();
-  // Of each index, a slice of all other dimensions.
+  // Each index copies a slice of all other dimensions.
   shape slice;
   strides slice_from, slice_to, index_to;
   for (std::size_t d = 0; d < data.shape.size(); ++d) {
@@ -111,7 +111,7 @@ made gather_elements(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-// What a scattered element becomes of what was there.
+// Returns the element after a scattered one was combined with it.
 template <class C>
 C combined(const std::string& how, C was, C update) {
   if (how == "add") return sum(was, update);

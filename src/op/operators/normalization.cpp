@@ -85,8 +85,8 @@ made batch(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-// What is normalized together: `outer` runs over the groups, `inner` over a group's elements of input, scale, bias and
-// result; `statistics` over where a group's mean and inverse deviation go.
+// A normalization by groups: `outer` runs over the groups. `inner` runs over a group's elements of input, scale, bias
+// and result.
 struct grouped {
   nest outer, inner;
   std::int64_t count = 1;
@@ -247,9 +247,9 @@ types response_type(const request& q) {
   if (attribute_or<std::int64_t>(q, "size", 0) < 1) refuse("size is out of range");
   return first_real(q);
 }
-// Sums of what lies in a window that passes over channels, without a walk over the window for each: it touches two
-// blocks of its width, the end of one and the begin of the next. Nothing is subtracted, which would leave rounding
-// errors of large neighbours behind, and NaN of infinite ones.
+// Sums of a window that passes over channels, without a walk over the window for each. A window touches two blocks of
+// its width, the end of one and the begin of the next. It subtracts nothing: that would leave rounding errors of large
+// neighbours behind, and NaN of infinite ones.
 class window_sums {
  public:
   window_sums(std::int64_t channels, std::int64_t size)

@@ -38,8 +38,8 @@ void each_pool(const pooled& p, F&& f) {
     }
   }
 }
-// f(offset in x, place in x) for the elements of the window that are there, and no step for those in the padding, of
-// which there may be 2^30 a dimension; returns how many the window has inside the declared padding.
+// Calls f(offset in x, place in x) for the elements of the window that are there. Takes no step for those in the
+// padding, which may be 2^30 a dimension. Returns how many the window has inside the declared padding.
 template <class F>
 double each_in_window(const pooled& p, std::int64_t n, std::int64_t c, const place& at, F&& f) {
   double padded = 1;

@@ -12,8 +12,7 @@ namespace {
 template <class C>
 using sum_of = std::conditional_t<std::is_floating_point_v<C>, double, C>;
 
-// What is known of the elements so far: `first` and, for the logarithm of a sum of exponentials, their sum over
-// e^first.
+// The state over the elements so far: `first`, and their sum over e^first for the logarithm of a sum of exponentials.
 template <class A>
 struct partial {
   A first;

@@ -168,7 +168,7 @@ spreading spreading_of(const request& q) {
       const std::int64_t to = wanted.empty() ? x[d + 2] * s.over.strides[d] : wanted[d];
       const std::int64_t total = std::max<std::int64_t>(whole - to, 0);
       const std::int64_t half = total / 2;
-      // Which end gets the larger part was turned round in opset 11.
+      // Opset 11 moved the larger part to the other end.
       const bool more_at_end = (automatic == "SAME_UPPER") == (q.opset >= 11);
       s.over.pads_begin[d] = more_at_end ? half : total - half;
       s.over.pads_end[d] = total - s.over.pads_begin[d];

@@ -1,4 +1,4 @@
-// What Berth's own kernels share: an operation over operands whose types and strides are known, and the kernels that
+// The base of Berth's own kernels: an operation over operands whose types and strides are known. Also the kernels that
 // many operators are made of.
 #pragma once
 
@@ -133,7 +133,7 @@ template <class F>
   return std::make_unique<function_operation<F>>(q, outputs, std::move(f), workspace, what);
 }
 
-// The operation, one of the plain kernels, says that it holds so much.
+// Notes that the operation, one of the plain kernels, holds so many bytes.
 [[nodiscard]] inline made holding(made run, bytes held) {
   static_cast<plain_operation&>(*run).hold(held);
   return run;
