@@ -22,7 +22,7 @@ gzFile gzip_of(void* file) {
   return static_cast<gzFile>(file);
 }
 
-// What is read once is gone: a second argument "-" would find an empty file.
+// Standard input can be read once: a second argument "-" would find an empty file.
 int take_standard_input() {
   static std::atomic<bool> taken = false;
   if (taken.exchange(true)) throw input_error("-", "is read only once");

@@ -11,15 +11,15 @@ namespace berth::model {
 // The longest file that is read, gunzipped: what never ends is refused too.
 inline constexpr std::size_t longest_text = std::size_t{1} << 31;
 
-// What is packed may unpack to the first of these at any rate, and beyond it to so many times its own size: text packs
-// ten to a hundred times, what was made to fill memory a thousand.
+// Bounds of unpacked files: the first of these or, if larger, so many times the packed size. Text packs ten to a
+// hundred times, a file made to fill memory a thousand.
 inline constexpr std::size_t most_unpacked = std::size_t{1} << 26, most_unpacked_ratio = 200;
 
 // The most buffers that are read from text: some gigabytes.
 inline constexpr std::size_t most_buffers = std::size_t{1} << 24;
 
-// Throws input_error: the file cannot be read, is a truncated or broken gzip stream, is longer than `longest`, unpacks
-// to more than the bounds above or does not fit in memory.
+// Reads a file. Throws input_error: the file cannot be read, is a truncated or broken gzip stream, or does not fit in
+// memory. Also throws it for one longer than `longest`, packed beyond the bounds above.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t longest = longest_text);
 
 // A file read in parts, so that what it is can be told before it is read whole; it may be a pipe.
@@ -55,9 +55,9 @@ inline void drop_byte_order_mark(std::string& text) {
   return text;
 }
 
-// Writes a file of a random name beside `path`, made for it alone, and renames, so that a failure leaves no partial
-// file and nobody's link is followed; a link at `path` stays, and what it leads to is replaced. A device or a pipe is
-// written straight into, and so is standard output. Throws input_error.
+// Writes a file of a random name beside `path`, made for it alone, and renames it. A failure thus leaves no partial
+// file, and a foreign link is never followed. A link at `path` stays, and its target is replaced. Devices, pipes and
+// standard output are written to directly. Throws input_error.
 void write_file(const std::string& path, std::string_view text);
 
 }  // namespace berth::model

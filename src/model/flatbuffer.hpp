@@ -1,8 +1,8 @@
-// Reading a FlatBuffer (https://flatbuffers.dev/internals) that nobody vouches for: every access is checked.
+// Reads an untrusted FlatBuffer (https://flatbuffers.dev/internals): every access is checked.
 //
-// All numbers are little-endian. A table begins with the distance back to its vtable, which holds the vtable's size,
-// the table's, and the place of each field in the table (0: absent). Strings, vectors and tables are referred to by
-// their distance from where the reference stands.
+// All numbers are little-endian. A table begins with the distance back to its vtable. The vtable holds its own size,
+// the table's, and the place of each field in the table (0: absent). References to strings, vectors and tables hold the
+// distance from the reference.
 #pragma once
 
 #include <cstdint>
@@ -51,13 +51,13 @@ class flatbuffer {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = follow(at + 4 + 4 * i);
     return out;
   }
-  // Of the vector there, whose elements have `size` bytes.
+  // Returns the length of the vector there, whose elements have `size` bytes.
   [[nodiscard]] std::size_t length(place vector, std::size_t size) const {
     const std::size_t n = read<std::uint32_t>(vector);
     if (n > (bytes_.size() - vector - 4) / size) broken();
     return n;
   }
-  // Where the field itself stands; 0 where the table leaves it out.
+  // Returns the place of the field itself; 0 if the table leaves it out.
   [[nodiscard]] place find(place table, unsigned field) const {
     const auto back = read<std::int32_t>(table);
     const std::int64_t vtable = static_cast<std::int64_t>(table) - back;

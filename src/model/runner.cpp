@@ -51,8 +51,8 @@ struct runner::state {
   }
 };
 
-// Written anew before each run, as what inputs had is others' once the model has read them; before the first one they
-// are looked at, as whoever wrote the inputs may have written more.
+// Rewrites the red zones before each run, as other values use the inputs' memory once they are read. Checks them before
+// the first run, as the writer of the inputs may have written too far.
 result<void> runner::state::watch() {
   if (std::exchange(ran, true)) return guard->again();
   return look();

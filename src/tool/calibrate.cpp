@@ -58,8 +58,8 @@ template <std::size_t InlineBytes>
   std::free(p);
 }
 
-// Nanoseconds per use, the least of many batches: on a shared machine the least repeats, the mean does not. Where a use
-// is slow (sanitizers, emulators) a tenth of a second has to do.
+// Returns nanoseconds per use, the least of many batches: on a shared machine the least repeats, the mean does not.
+// Slow uses (sanitizers, emulators) get a tenth of a second.
 template <void (*Use)(std::size_t)>
 double cost(std::size_t n) {
   using clock = std::chrono::steady_clock;

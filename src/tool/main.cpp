@@ -88,7 +88,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
   return best != names.end() && far(*best) <= 2 ? "; did you mean " + *best + "?" : "";
 }
 
-// Options that nobody declared are named before what is missing: they are mostly why it is.
+// Names unknown options before missing ones: they are the usual reason.
 std::string what_is_wrong(const CLI::App& verb, const CLI::ParseError& error) {
   for (const std::string& word : verb.remaining()) {
     if (word.size() < 2 || word.front() != '-') continue;
@@ -102,8 +102,8 @@ std::string what_is_wrong(const CLI::App& verb, const CLI::ParseError& error) {
   return error.what();
 }
 
-// A standard stream that the caller closed is held, so that the next thing opened, a device's memory as well as a file,
-// does not take its number and what is printed. Only for reading: what is written is an error still.
+// Holds a standard stream that the caller closed. Otherwise the next open file or device's memory would take its number
+// and the printed text. Holds it for reading only: writing to it stays an error.
 void hold_standard_streams() {
   int held = open("/dev/null", O_RDONLY | O_CLOEXEC);
   while (held >= 0 && held <= STDERR_FILENO) held = open("/dev/null", O_RDONLY | O_CLOEXEC);

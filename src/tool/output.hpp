@@ -1,4 +1,4 @@
-// What the command writes: the answer on standard output, and files.
+// The command's output: the answer on standard output, and files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -31,11 +31,11 @@ void write_both(const std::string& first, std::string_view first_text, const std
 void print_json(const nlohmann::json& answer);
 void print_json(const nlohmann::ordered_json& answer);
 
-// Where a problem that was to be shown has no plan.
+// Answers that a problem to be shown has no plan.
 int say_no(const std::string& why, bool as_json);
 
-// Different names of files for different names of anything: what has no place in a file's name becomes '_', and one
-// that is then taken, also in other letters' size, gets a number; no longer than 200 bytes.
+// Returns different names of files for different names of any kind. Characters that a file's name may not have become
+// '_'. A name taken then, also in other letters' size, gets a number. No name is longer than 200 bytes.
 [[nodiscard]] std::vector<std::string> file_names(const std::vector<std::string>& names);
 
 }  // namespace berth::tool

@@ -53,7 +53,7 @@ struct run_call {
   bool json = false;
 };
 
-// Where every block that was taken must have come back: counted over the whole run through the event hook.
+// Counts blocks over the whole run through the event hook: every block that was taken must have come back.
 class leak_count {
  public:
   leak_count() { before_ = set_hook(&hook_); }

@@ -38,7 +38,7 @@ constexpr std::size_t step = 64;
   _exit(0);
 }
 
-// Whether a thread could be had and lived.
+// Returns whether a thread could be had and lived.
 bool attempt(std::size_t stack, std::size_t size) {
   const pid_t child = fork();
   if (child < 0) return false;

@@ -16,8 +16,8 @@ struct stack_limit {
 inline constexpr std::size_t stack_reserve = 16 << 10;
 
 // Tries buffers, doubled and then halved in between, each on a thread of a child process, where it may overflow.
-// Nothing where there can be no such thread, or no child. Some 20 children: about 10 ms. Not where a stack overflow is
-// something else than a signal (sanitizers' fake stacks).
+// Returns nothing without such a thread or child. Takes some 20 children: about 10 ms. Not for builds in which a stack
+// overflow is no signal (sanitizers' fake stacks).
 [[nodiscard]] std::optional<stack_limit> find_stack_limit(std::size_t stack);
 
 }  // namespace berth::tool

@@ -7,14 +7,14 @@
 namespace berth::tool {
 namespace {
 
-// What the pool reserved at most under that limit, if it served everything.
+// Returns the pool's reserved peak under that limit, if it served everything.
 std::optional<bytes> reserved_under(const playback& p, bytes limit) {
   const auto pool = make_policy("berth", limit, p.streams);
   if (place(p, *pool, [](std::uint64_t, std::uint64_t) {})) return std::nullopt;
   return pool->result().peak_reserved;
 }
 
-// The event from which on no more than `most` bytes are alive: the first of all where it never was more.
+// Returns the event from which on at most `most` bytes are alive: the first of all if it never was more.
 std::size_t settled_under(const trace::log& log, bytes most) {
   std::unordered_map<std::uint64_t, bytes> sizes;
   bytes live = 0;

@@ -50,7 +50,7 @@ struct subgraph {
   std::vector<node> nodes{};
 };
 
-// What a file says of a value that its nodes make.
+// The file's declaration of a value that its nodes make.
 struct declared_type {
   std::int64_t type = 0;  // ONNX's number; 0: not said
   bool has_shape = false;
@@ -67,15 +67,15 @@ struct description {
   std::vector<std::pair<std::string, declared_type>> declared{};  // inference refuses what contradicts it
 };
 
-// What a shape holds. Throws input_error naming `what` where a dimension is negative or beyond op::most_extent, there
-// are more than op::most_rank of them, or that many elements of eight bytes exceed 2^62 bytes.
+// Returns the number of elements of a shape. Throws input_error naming `what` if a dimension is negative or beyond
+// op::most_extent, or if there are more than op::most_rank. Elements of eight bytes must fit 2^62 bytes.
 [[nodiscard]] std::int64_t element_count(const description& m, const std::string& what, const shape& s);
 
-// The attribute, or the fallback where the node does not have it. Throws input_error where it has another type.
+// Returns the attribute, or the fallback if the node does not have it. Throws input_error if it has another type.
 template <class T>
 [[nodiscard]] T attribute_or(const description& m, const node& n, const std::string& name, T fallback);
 
-// "1x3x224x224"; "scalar" for no dimensions.
+// Returns "1x3x224x224"; "scalar" for no dimensions.
 [[nodiscard]] std::string text_of(const shape& s);
 // The node's name and operator as messages say it: "node 'NAME' (Conv)".
 [[nodiscard]] std::string called(const node& n);

@@ -1,7 +1,7 @@
 // The baseline: the same program, the same kernels and weights, one malloc per tensor and per workspace.
 //
-// What most runtimes without a planner do: a tensor is allocated before the node that makes it and freed behind its
-// last reader; a result that may take over a dying operand's memory does. For measuring against (bench/model).
+// Most runtimes without a planner do this. They allocate a tensor before the node that makes it and free it behind its
+// last reader. A result may take over a dying operand's memory. For measuring against (bench/model).
 #pragma once
 #pragma GCC visibility push(default)
 

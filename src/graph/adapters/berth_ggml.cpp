@@ -1,12 +1,12 @@
 // ggml's graph allocator, the eight functions of ggml-alloc.h, over Berth. See berth/graph/adapters/ggml.h.
 //
-// An allocator keeps eight plans. A graph that one of them serves is compared and placed in one walk, without a call
-// into the backend where that asks for none; another is read and planned with effort fast. Where its memory would have
-// to grow, and fast has not proved that no plan needs less, alloc_graph tries all greedy orders and reserve searches.
+// An allocator keeps eight plans. A graph of one of them is compared and placed in one walk, without a call into a
+// backend that asks for none. Any other graph is read and planned with effort fast. If its memory would have to grow,
+// and fast has not proved that no plan needs less, alloc_graph tries all greedy orders and reserve searches.
 //
-// With several buffer types alloc_graph serves by each plan whose homes are certain: known_graph::may_follow(). Any
-// other change is left to reserve_n, as in ggml: the scheduler waits for work under way before it calls that, and it
-// alone says which buffer type each node belongs to.
+// With several buffer types alloc_graph serves by each plan whose homes are certain: known_graph::may_follow(). It
+// leaves any other change to reserve_n, as in ggml: the scheduler waits for work under way before it calls that. Only
+// reserve_n knows the buffer type of each node.
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -84,14 +84,14 @@ const plan::options quickly = of(plan::effort::fast);
 const plan::options greedily = of(plan::effort::normal, 1);  // the greedy orders, and no search
 const plan::options patiently = of(plan::effort::normal);
 
-// The time that a call may take to plan a graph. Half of it is for effort fast.
+// The time that a call may take to plan a graph. Effort fast gets half.
 class time_limit {
  public:
-  // alloc_graph's. With what comes before and after the search it takes a millisecond, or three times as long as ggml.
+  // Returns alloc_graph's. A call takes a millisecond in all, or three times as long as ggml.
   [[nodiscard]] static time_limit of_allocation(const ggml_cgraph* g) {
     return time_limit{std::max(0.5e-3, (g->n_nodes + g->n_leafs) * 0.3e-6)};
   }
-  // reserve's: BERTH_GGML_RESERVE_MS, or 20 ms.
+  // Returns reserve's: BERTH_GGML_RESERVE_MS, or 20 ms.
   [[nodiscard]] static time_limit of_reserve() {
     const char* const said = std::getenv("BERTH_GGML_RESERVE_MS");
     if (said == nullptr) return time_limit{20e-3};
@@ -147,8 +147,8 @@ const stock_functions& stock() {
   return it;
 }
 
-// ggml's own allocator in or behind g, or null. Where functions are interposed, ggml's own call one another by way of
-// ours, with an allocator of their making.
+// Returns ggml's own allocator in or behind g, or null. Interposed functions of ggml call one another by way of ours,
+// with an allocator of their making.
 ggml_gallocr_t stock_of(ggml_gallocr_t g) {
   return g->is_berths == ggml_gallocr::mark ? g->stock : g;
 }
@@ -162,7 +162,8 @@ bool stock_is_asked_for() {
   return said != nullptr && std::strcmp(said, "0") == 0 && stock().new_n != nullptr;
 }
 
-// Whether the ggml that runs is the one that this file was compiled for. At the first call ggml's log says so.
+// Returns whether the running ggml is the one that this file was compiled for. Writes it to ggml's log at the first
+// call.
 bool is_this_ggml() {
 #if defined(GGML_VERSION)
   static const bool right = [] {
@@ -245,9 +246,9 @@ std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, co
   return nullptr;
 }
 
-// Takes the memory that the plan of the graph read last needs. If that must grow and the graph reads from it, the graph
-// is planned again, beside the old blocks instead of around the tensors it reads there. The new blocks have room for
-// both, for when the same graph comes again.
+// Takes the memory for the plan of the graph read last. If that must grow and the graph reads from it, plans again,
+// beside the old blocks instead of around the tensors read there. The new blocks have room for both plans, for when the
+// same graph comes again.
 bool make_room(ggml_gallocr& a, known_graph& made) {
   if (made.fits(a.in)) return true;
   const bool reads = a.read.has_pins();
@@ -283,7 +284,7 @@ bool placed(const ggml_tensor* t) noexcept {
   return t->data != nullptr || t->buffer != nullptr;
 }
 
-// Whether g has all its memory already, from an earlier call. Views may still be without a buffer.
+// Returns whether g has all its memory already, from an earlier call. Views may still be without a buffer.
 bool has_all(const ggml_cgraph* g) {
   if (g->n_nodes > 0 && !placed(g->nodes[0]) && g->nodes[0]->view_src == nullptr) return false;
   const auto fine = [](const ggml_tensor* t) { return placed(t->view_src != nullptr ? t->view_src : t); };

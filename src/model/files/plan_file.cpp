@@ -355,7 +355,7 @@ struct places_reader {
     if (!p.memories.empty()) answer.memory_of.resize(p.buffers.size());
   }
 
-  // What a plan says of one buffer.
+  // The plan's entry of one buffer.
   struct row {
     std::string_view id;
     bytes offset = 0;
@@ -504,7 +504,7 @@ struct places_reader {
     }
   }
 
-  // What the plan does not say of itself is what its offsets say.
+  // Returns the arena of the offsets, if the plan does not name it.
   bytes arena() const {
     bytes sum = 0;
     for (const bytes a : arena_by_memory(file.problem, answer)) sum += a;

@@ -55,7 +55,7 @@ problem_file read_problem(const std::string& path) {
   if (found == format::csv && text.size() >= 4093 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
-  // What is wrong from the first lines on is refused before gigabytes of it are read.
+  // Refuses a file by its first lines before it reads gigabytes of it.
   if (found == format::csv && text.size() >= 4093) {
     (void)read_problem_csv(path, std::string_view{text}.substr(0, text.rfind('\n') + 1));
   }

@@ -105,7 +105,7 @@ struct document_reader {
     }
   }
 
-  // What an order of the buffers cannot keep is refused by name, before anything is planned.
+  // Refuses by name the constraints that an order of the buffers cannot keep, before any planning.
   void read_sizes_at_most(const json_value& root) {
     for (const char* key : {"pools", "max_slab", "reuse_penalties"}) {
       if (const auto f = root.find(key); f && !(f->is_list() && f->size() == 0)) f->fail("not with dimensions");

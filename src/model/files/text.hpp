@@ -23,8 +23,9 @@ template <class Number>
   return n;
 }
 
-// An id as it stands in CSV that a spreadsheet may open: before = + - @ an apostrophe, so that it is no formula there;
-// a whole number stays. One that has apostrophes before such a character gets another, so that unguarded() undoes it.
+// Tells whether an id needs an apostrophe in CSV, so that no spreadsheet takes it for a formula. An id that begins with
+// = + - or @ does, but a whole number does not. An id with apostrophes before such a character gets another, so that
+// unguarded() undoes it.
 [[nodiscard]] inline bool needs_guard(std::string_view id) {
   const std::size_t first = id.find_first_not_of('\'');
   if (first == std::string_view::npos || std::string_view{"=+-@"}.find(id[first]) == std::string_view::npos)

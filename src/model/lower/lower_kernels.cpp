@@ -26,8 +26,8 @@ tensor_type widened(tensor_type t, std::size_t rank) {
   return t;
 }
 
-// What a kernel over this window unrolls, for allowance::unroll(): some sixty instructions an element of its last
-// dimension, against one of a normalized row.
+// Returns the code that a kernel over this window unrolls, for allowance::unroll(). It is some sixty instructions an
+// element of its last dimension, against one of a normalized row.
 std::int64_t unrolled(const op::window& w) {
   return 64 * w.kernel.back();
 }
@@ -425,7 +425,7 @@ bool lowering::pooling(const node& n) {
   op::window w = op::window_of(request(n), s, {});
   const bool counts_padding = attribute_or<std::int64_t>(m_, n, "count_include_pad", 0) != 0;
   for (std::size_t i = 0; i < w.kernel.size(); ++i) {
-    // Where ceil_mode adds a step, the window reaches past the padding declared.
+    // The window reaches past the declared padding if ceil_mode adds a step.
     const std::int64_t reach = (type.shape[i + 2] - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1;
     const std::int64_t beyond = reach - s[i + 2] - w.pads_begin[i] - w.pads_end[i];
     if (beyond > 0 && n.op == "AveragePool" && counts_padding) return false;

@@ -164,8 +164,8 @@ void lowering::plain(const node& n) {
   }
 }
 
-// The ways to something better than the table's kernel: the library's, which take f32, and views, which take anything.
-// What is not here, or what its way does not know, is computed by the table's kernel.
+// Better ways than the table's kernel: the library's, which take f32, and views, which take any type. The table's
+// kernel computes operators not listed here, and those that their way refuses.
 struct ways {
   struct way {
     bool (lowering::*take)(const node&);

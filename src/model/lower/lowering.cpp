@@ -168,8 +168,8 @@ placed lowering::view(const placed& of, tensor_type type, bytes offset) {
 placed lowering::emit(const node& n, const std::string& result, std::vector<value_id> inputs, tensor_type type,
                       op::created made, std::vector<std::uint32_t> in_place) {
   if (!made) fail(n, std::string{made.error().what} + " in oneDNN for these shapes");
-  // An operand's memory may be taken over only where the node reads it through no other operand: a view of the same
-  // root may be read after the result is written.
+  // A node may take over an operand's memory only if it reads it through no other operand. It might read a view of the
+  // same root after the result is written.
   std::erase_if(in_place, [&](std::uint32_t k) {
     const auto root = out_.graph[inputs[k]].root;
     return std::count_if(inputs.begin(), inputs.end(), [&](value_id v) { return out_.graph[v].root == root; }) != 1;
@@ -251,9 +251,9 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
 }
 
 namespace {
-// Of two linear functions the one that rounds as both do (among normal numbers): where one of them is a product with a
-// power of two, which rounds nothing. Behind a sum also where a product is followed by what is added to it: rounded
-// once instead of twice, beside the sum's own rounding, which nobody promises.
+// Returns one linear function that rounds as the two do (among normal numbers). One of them must multiply by a power of
+// two, which rounds nothing. A product and an addend behind a sum may be one too. It rounds once instead of twice,
+// beside the sum's own rounding, which has no guarantee.
 std::optional<op::activation> as_one(const op::activation& first, const op::activation& then, bool of_sum) {
   const auto doubles = [](const op::activation& a) { return a.beta == 0 && is_power_of_two(a.alpha); };
   const bool fused = of_sum && first.beta == 0 && std::fabs(then.alpha) == 1;

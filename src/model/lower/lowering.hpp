@@ -20,8 +20,8 @@ struct placed {
   tensor_type type;
 };
 
-// Appends a function to a kernel's; `of_sum`: of one that sums products. Linear ones side by side become one where that
-// rounds as both do, and limits always; false where a second one of a kind stays, with other numbers: kernels of oneDNN
+// Appends a function to a kernel's; `of_sum`: of one that sums products. Joins linear ones side by side if that rounds
+// as both do, and limits always. Returns false if a second one of a kind stays, with other numbers: kernels of oneDNN
 // 2.6 mix up the numbers of two (tests/model/lower_test.cpp).
 [[nodiscard]] bool joined(op::activations& each, const op::activation& next, bool of_sum);
 
@@ -45,12 +45,12 @@ class lowering {
   // By how much a Pad widens the spatial dimensions with zeros, if that is all it does: at their begins, then at their
   // ends.
   [[nodiscard]] std::optional<shape> zero_padding(const node& n) const;
-  // Such a Pad that only a convolution reads becomes that convolution's own padding: nobody needs the padded image.
+  // Makes such a Pad that only a convolution reads that convolution's own padding: the padded image has no other use.
   void absorb_pads();
-  // The value, made a row-major constant of the graph where it is one.
+  // Returns the value, made a row-major constant of the graph if it is one.
   placed get(const node& n, std::size_t i);
   placed keep_constant(const node& n, const std::string& name, const tensor& t, const strides& by);
-  // A constant in the layout that the operation wants operand `operand` in; the caller has taken it from room_.
+  // Keeps a constant in the operation's layout for operand `operand`; the caller has taken it from room_.
   value_id keep_packed(const node& n, const std::string& name, tensor t, const op::operation& by, std::size_t operand);
   placed as_row_major(const node& n, placed p);
   placed as_channels_last(const node& n, placed p);
@@ -83,7 +83,7 @@ class lowering {
   bool elementwise(const node& n);
   bool binary(const node& n);
   bool batch_normalization(const node& n);
-  // What the node adds to `to`, if that is one constant number per channel; else null.
+  // Returns the addend of the node to `to`, if that is one constant number per channel; else null.
   [[nodiscard]] const tensor* channel_addend(const node& add, const std::string& to) const;
   [[nodiscard]] std::vector<const tensor*> batch_statistics(const node& n) const;  // empty: not constants
   bool layer_normalization(const node& n);

@@ -94,7 +94,7 @@ class merger {
     }
   }
 
-  // v again. What nobody planned (views, among others) and reads what v made is made again where it is wanted.
+  // Repeats v. Unplanned nodes (views, among others) that read its results are made again before their next use.
   void repeat(std::uint32_t v) {
     append(v);
     std::vector<std::uint32_t> open{v};

@@ -1,6 +1,6 @@
-// Inference while it goes on: what is known of the values so far, and how each kind of node is added to that. Nodes are
-// added in infer.cpp; those with sub-graphs, which are put in their place, in bodies.cpp; those of sequences and
-// optionals, which are names of values and nothing else by then, in lists.cpp.
+// Inference while it goes on: the facts known of the values so far, and the addition of each kind of node. Nodes are
+// added in infer.cpp, those with sub-graphs in bodies.cpp, which puts these in their place. Nodes of sequences and
+// optionals, which are only names of values by then, are added in lists.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Sequences and optionals: how long they are, and which element is asked for, is known while shapes are inferred, so
-// that they are gone by then. What is not known is refused.
+// Sequences and optionals. Their lengths and the elements read are known while shapes are inferred, so that they are
+// gone after that. Unknown ones are refused.
 #include <algorithm>
 #include <cstring>
 

@@ -139,7 +139,7 @@ class reader {
     shape s;
     if (type.shape.size() > op::most_rank) fail("input '" + name + "' has too many dimensions");
     for (const auto& dim : type.shape) s.push_back(said.find_or_note(name, static_cast<int>(s.size()), dim));
-    // Where the file says nothing it has as many dimensions as were said.
+    // An input without a shape has as many dimensions as the caller gave.
     for (int d = 0; !type.has_shape; ++d) {
       const auto size = said.find(name, d, nullptr);
       if (!size && d == 0) said.note("input '" + name + "': its shape", name + ".0");
@@ -192,8 +192,8 @@ class reader {
     return made;
   }
 
-  // A name of the file. Constants of sub-graphs are hoisted as "#3/NAME", and what is computed in them gets names like
-  // "@3/NAME" (infer.cpp): a value of the file called so would be taken for one of them.
+  // Returns a name of the file. Constants of sub-graphs are hoisted as "#3/NAME", and their values get names like
+  // "@3/NAME" (infer.cpp). A value of the file with such a name would be taken for one of them.
   const std::string& own(const std::string& name) {
     (void)name_of(out_.source, name);
     if (!name.empty() && (name[0] == '#' || name[0] == '@')) {

@@ -25,8 +25,8 @@ void add_captured(const wire::node& n, std::set<std::string>& names);
 // Returns the name. Throws input_error where it is not one line, since names stand in every message and report.
 const std::string& name_of(const std::string& path, const std::string& name);
 
-// The elements as they lie in memory, whatever their number; none where the type is not one of `element` or the data
-// lies in another file.
+// Returns the elements as they lie in memory, however many. Returns nothing if the type is not one of `element` or the
+// data lies in another file.
 [[nodiscard]] std::optional<std::vector<std::byte>> data_of(const wire::tensor& t);
 
 // Takes over a number, a text or a list; false for an attribute of another kind.

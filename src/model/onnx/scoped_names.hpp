@@ -1,4 +1,4 @@
-// What the names of a graph stand for, while the graphs inside it are read one after another.
+// The meanings of a graph's names, while the graphs inside it are read one after another.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class scoped_names {
   // It is the inner graph's own.
   void hide(const std::string& name) { say(name, std::nullopt); }
 
-  // What is said while one lives is forgotten with it.
+  // Meanings given while one lives are forgotten with it.
   class inner_graph {
    public:
     explicit inner_graph(scoped_names& names) : names_{names}, before_{names.said_.size()} {}

@@ -1,5 +1,5 @@
-// Nodes with graphs inside: results as the graphs make them, and the memory that the largest of them needs while it
-// runs as the node's workspace.
+// Nodes with graphs inside: their results are those of the graphs. A node's workspace is the memory that the largest of
+// them needs while it runs.
 #include <algorithm>
 #include <cstring>
 
