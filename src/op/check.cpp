@@ -18,7 +18,7 @@ namespace berth::op {
 
 namespace {
 
-// The operand's type with gaps (each stride doubled), and every other dimension reversed.
+// Returns the operand's type with gaps (each stride doubled), and every other dimension reversed.
 tensor_type spread_out(tensor_type t, std::int64_t& first) {
   t.strides = row_major(t.shape, t.type);
   first = 0;
@@ -33,7 +33,7 @@ tensor_type spread_out(tensor_type t, std::int64_t& first) {
   return t;
 }
 
-// Puts row-major values where the type's strides say.
+// Puts row-major values at the places of the type's strides.
 void lay_out_values(const tensor_type& t, const std::vector<double>& values, std::byte* first) {
   const strides by = strides_of(t);
   std::vector<std::int64_t> at(t.shape.size(), 0);
@@ -59,7 +59,7 @@ struct judged {
   }
 };
 
-// Runs once, at addresses on the device, with what the host wrote and for the host to read.
+// Runs once, at addresses on the device, between copies from and to the host.
 result<void> run_once(judged& j, const memory_range& workspace, stream& s) {
   for (const trial_memory& m : j.memory) m.upload(s);
   j.workspace.upload(s);
@@ -71,7 +71,7 @@ result<void> run_once(judged& j, const memory_range& workspace, stream& s) {
   return ran;
 }
 
-// Operation and memory for the request, inputs filled.
+// Makes operation and memory for the request, inputs filled.
 judged set_up(const request& q, const prepared& p, bool strided, const device& on) {
   request mine = q;
   judged j;
@@ -109,7 +109,7 @@ std::vector<double> results_of(const judged& j, std::size_t inputs, std::size_t 
   return values;
 }
 
-// The same request with every float in f64.
+// Returns the same request with every float in f64.
 request in_f64(request q) {
   for (auto& input : q.inputs) {
     if (input && is_real(input->type)) input->type = element::f64;

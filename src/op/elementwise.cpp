@@ -69,7 +69,7 @@ created binary(binary_kind kind, const tensor_type& a, const tensor_type& b, con
     std::vector<primitive_operation::operand> operands{
         {DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}};
     auto made = std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
-    // NaN of the second operand comes through, of the first it does not.
+    // NaN of the second operand passes, that of the first does not.
     const bool most = kind == binary_kind::maximum, least = kind == binary_kind::minimum;
     if ((most || least) && then.empty()) {
       made->replace_below(-std::numeric_limits<float>::infinity(), {most ? "Max" : "Min", 8, {a, b}}, output);

@@ -62,9 +62,8 @@ float applied(const activation& f, float x) {
   return x;
 }
 
-// A product of Berth's own, over any strides of a and b and batches that are broadcast; c is row-major. A panel of b is
-// brought onto the stack, so that the innermost loop runs over neighbours whatever the strides; sums are f32, as
-// oneDNN's.
+// A product of Berth's own, over any strides of a and b and broadcast batches; c is row-major. It copies a panel of b
+// onto the stack, so that the innermost loop runs over neighbours at any strides. Sums are f32, as oneDNN's.
 class own_product final : public operation {
  public:
   explicit own_product(const matmul_description& d) : operation{d.bias ? std::size_t{4} : std::size_t{3}, 0}, d_{d} {
@@ -153,7 +152,7 @@ class own_product final : public operation {
   std::span<void* const> addresses_;  // the base's
 };
 
-// Matrices of two dimensions or more that multiply.
+// Returns whether these are matrices of two dimensions or more that multiply.
 bool is_product(const matmul_description& d) {
   const auto &a = d.a.shape, &b = d.b.shape, &c = d.c.shape;
   const std::size_t rank = c.size();

@@ -127,7 +127,7 @@ const std::map<std::string, unary<V>>& unaries() {
   return all;
 }
 
-// Over all dimensions, which is what a reduction without attributes does; CumSum over the last, as it is tried.
+// Reduces over all dimensions, as a reduction without attributes does; CumSum over the last, as in its trial.
 template <class V>
 bool reduced(const std::string& op, const array<V>& x, array<V>& y) {
   static const auto& all = *new std::map<std::string, binary<V>>{

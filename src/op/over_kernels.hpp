@@ -59,7 +59,7 @@ class over_kernels : public operation {
   over_kernels(std::size_t operands, std::int64_t weights, std::unique_ptr<operation> first, bytes besides)
       : operation{operands, besides + first->workspace()}, first_{std::move(first)}, weights_{weights} {}
 
-  // From the layout of the weights' type to the one that first_ takes as plain.
+  // Turns the weights from their type's layout to the one that first_ takes as plain.
   virtual void turn(const float* plain, float* turned) const = 0;
 
   std::unique_ptr<operation> first_;

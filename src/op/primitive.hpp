@@ -37,11 +37,11 @@ void require_countable(const tensor_type& input, const window& over);
 // Returns whether some output element's window may lie in the padding altogether. It is the first one before the input,
 // the last one behind it, or one that steps over an input smaller than its dilation.
 [[nodiscard]] bool reads_only_padding_somewhere(const convolution_description& d);
-// The same seen with another shape of the same dense memory.
+// Returns the same with another shape of the same dense memory.
 [[nodiscard]] dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape);
 
 void append(dnnl::post_ops& ops, const activations& each);
-// The attributes of every primitive: scratchpad in the caller's hands, and the post-ops.
+// Returns the attributes of every primitive: scratchpad in the caller's hands, and the post-ops.
 [[nodiscard]] dnnl::primitive_attr primitive_attributes(const dnnl::post_ops& ops = {});
 
 class primitive_operation final : public operation {
@@ -56,8 +56,7 @@ class primitive_operation final : public operation {
   primitive_operation(const Descriptor& d, dnnl::primitive p, std::vector<operand> operands)
       : primitive_operation(std::move(p), std::move(operands), d.scratchpad_desc(), d.impl_info_str()) {}
 
-  // Before the kernel runs, operand `from` is copied to operand `to`, both of this type, unless they lie at one
-  // address.
+  // Copies operand `from` to operand `to` before the kernel runs, both of this type, unless they lie at one address.
   void copy_first(std::size_t from, std::size_t to, const tensor_type& type);
   // Has Berth's own kernel for the request take the primitive's place in some runs. Their operand 0 holds an element
   // that is not at least `least`, as NaN never is: kernels of oneDNN pass such elements over.

@@ -24,7 +24,8 @@ std::size_t operands_of(const description& d) {
   return d.bias ? 4 : 3;
 }
 
-// Without strides each result is a sum over a window of the input, as a convolution's, the weights last to first.
+// Computes each result, without strides, as a sum over a window of the input: a convolution with the weights last to
+// first.
 class turned_convolution final : public over_kernels {
  public:
   turned_convolution(const description& d, std::unique_ptr<operation> convolution)
@@ -168,7 +169,7 @@ class spread_product final : public over_kernels {
     }
   }
 
-  // The windows of the pixels [first, end).
+  // Spreads the windows of the pixels [first, end).
   void spread(const float* from, std::int64_t first, std::int64_t end, float* to) const noexcept {
     const auto& [deep, high, wide] = along_;
     const std::int64_t values = window_ * out_;
@@ -192,7 +193,7 @@ class spread_product final : public over_kernels {
       p += count;
     }
   }
-  // So many runs, which follow one another in `to`.
+  // Copies so many runs, which follow one another in `to`.
   static void copy(const float* from, std::int64_t step, float* to, std::int64_t count, std::int64_t run) noexcept {
     if (run == 2) {  // a call for each would take most of the time
       for (std::int64_t i = 0; i < count; ++i, from += step, to += 2) {

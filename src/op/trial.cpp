@@ -120,7 +120,7 @@ wish wish_of(const request& q, std::size_t i) {
   return {};
 }
 
-// Attributes and parameters without which the operator says nothing, as small as can be.
+// Adds attributes and parameters that the operator needs, as small as can be.
 void add_defaults(request& q, std::vector<tensor>& parameters) {
   const auto integers_of = [](std::vector<std::int64_t> values, bool scalar = false) {
     tensor t{element::i64, scalar ? shape{} : shape{static_cast<std::int64_t>(values.size())}, {}};

@@ -21,12 +21,13 @@ class patience {
   // Counts the deadline from now. `o.stop` has to live as long.
   explicit patience(const options& o);
 
-  // Ends when so many looks have been told: at the same place on every machine.
+  // Returns a patience that ends after so many looks: at the same place on every machine.
   [[nodiscard]] static patience of_looks(std::uint64_t looks);
 
-  // Ends with this one, which has to live as long, or when so many looks more have been told: what a stage may cost.
+  // Returns a patience that ends with this one, or after so many more looks: the limit of a stage. This one must
+  // outlive it.
   [[nodiscard]] patience for_looks(std::uint64_t looks) const;
-  // More at effort best.
+  // Allows more at effort best.
   [[nodiscard]] patience for_looks(std::uint64_t looks, effort work) const {
     return for_looks(work == effort::best ? looks * policy::best_looks_factor : looks);
   }
@@ -66,7 +67,7 @@ class patience {
   const std::atomic<bool>* stop_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> until_;
   std::uint64_t most_looks_ = ~std::uint64_t{0};
-  // Asking changes nothing for the caller, so that a temporary may stand for "without end".
+  // Asking does not change a caller's object, so that a temporary may stand for "without end".
   mutable std::uint64_t looks_ = 0;
   mutable std::uint64_t next_reading_ = 0;
   mutable bool over_ = false;

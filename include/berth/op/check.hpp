@@ -1,7 +1,6 @@
 // The operator test framework: one operator on made-up data, judged against the same computation in f64.
 //
 // A check makes seeded data of the wanted type, shapes and range, and judges one run:
-//
 // 1. Operands and workspace end where an inaccessible page begins. A workspace one byte short must be refused.
 // 2. Workspace and results are filled with a pattern. Bytes before the workspace must be untouched after the run.
 // 3. The results are compared with the reference, the table's kernel on the same values in f64 (row-major).
@@ -10,12 +9,9 @@
 // For integers and f64 that reference is the very kernel. Loops of their own replace it for the operators they know
 // (src/op/oracle.cpp: element-wise ones, products, whole reductions, Where, Concat, Transpose). For others a check
 // covers layouts, memory and the heap, and `reference` says so; ONNX's own cases check their values
-// (tests/model/onnx_node_test.cpp).
-//
-// `edges` adds NaN, infinities, subnormals and the type's limits to the values. `strided` lays every second operand out
-// with gaps and reversed dimensions.
-//
-// Not thread-safe: heap calls and time are those of the process.
+// (tests/model/onnx_node_test.cpp). `edges` adds NaN, infinities, subnormals and the type's limits to the values.
+// `strided` lays every second operand out with gaps and reversed dimensions. Not thread-safe: heap calls and time are
+// those of the process.
 #pragma once
 #pragma GCC visibility push(default)
 

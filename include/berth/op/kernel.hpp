@@ -33,7 +33,7 @@
 
 namespace berth::op {
 
-// A request as phase one shows it to the workspace function.
+// A request for the workspace function of phase one.
 struct kernel_request {
   const request& asked;
   std::span<const tensor_type> operands;  // the inputs that are given, then the results; strides in bytes are set

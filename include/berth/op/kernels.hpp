@@ -92,7 +92,8 @@ struct transposed_convolution_description {
   std::int64_t groups = 1;
   activations then{};
 };
-// Every input element adds its window to the result. Operands: input, weights (packed), [bias], output.
+// Makes an operation in which every input element adds its window to the result. Operands: input, weights (packed),
+// [bias], output.
 [[nodiscard]] created transposed_convolution(const transposed_convolution_description& d);
 
 // C = activations(A B + bias), over batches: shapes ... M K, ... K N, ... M N of equal rank, batch dimensions equal or
@@ -117,19 +118,19 @@ enum class pool_kind : std::uint8_t { maximum, average, average_with_padding };
 // Operands: input, output.
 [[nodiscard]] created pooling(pool_kind kind, const tensor_type& input, const tensor_type& output, const window& over);
 
-// Mean over the dimensions in which output is 1. Operands: input, output.
+// Takes the mean over the dimensions in which output is 1. Operands: input, output.
 [[nodiscard]] created mean(const tensor_type& input, const tensor_type& output);
 
 // Operands: input, output. May run in place.
 [[nodiscard]] created softmax(const tensor_type& input, const tensor_type& output, int axis);
 
-// Over the last dimension. Operands: input, scale, shift, output. May run in place.
+// Normalizes over the last dimension. Operands: input, scale, shift, output. May run in place.
 [[nodiscard]] created layer_normalization(const tensor_type& input, const tensor_type& output, float epsilon);
 
 // Operands: inputs..., output.
 [[nodiscard]] created concatenation(std::span<const tensor_type> inputs, const tensor_type& output, int axis);
 
-// From one layout to another. Operands: input, output.
+// Copies from one layout to another. Operands: input, output.
 [[nodiscard]] created reorder(const tensor_type& input, const tensor_type& output);
 
 // Copies into the output at `begin` of each dimension, `value` elsewhere. Operands: input, output.

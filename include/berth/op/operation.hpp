@@ -57,7 +57,7 @@ class operation {
   operation(const operation&) = delete;
   operation& operator=(const operation&) = delete;
 
-  // Operands in the factory's order: inputs, then outputs.
+  // Returns the number of operands, in the factory's order: inputs, then outputs.
   [[nodiscard]] std::size_t operand_count() const noexcept { return addresses_.size(); }
   // Returns the bytes wanted while the operation runs, 64-byte aligned. Depends on this machine and its number of
   // threads.
@@ -105,7 +105,7 @@ class operation {
   virtual result<void> enqueue(stream& s);
 
  private:
-  // Takes over new addresses. Allocates nothing.
+  // Takes new addresses. Allocates nothing.
   virtual void bind(std::span<void* const> addresses, void* workspace) noexcept = 0;
   virtual void compute() noexcept = 0;
   [[nodiscard]] bool holds(std::span<void* const> addresses, const void* workspace) const noexcept;

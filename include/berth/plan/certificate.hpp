@@ -44,7 +44,7 @@ struct argument {
 };
 
 // The bound of each memory is that of its best argument, and the memories' bounds add up. Either every argument names a
-// memory or none does.
+// memory, or no argument does.
 using certificate = std::vector<argument>;
 
 struct objection {

@@ -26,8 +26,9 @@ struct jpeg_scenario {
   bytes file_bytes = 0;
   media_model model{};
 };
-// Ticks: 0 decode, 1 resize, 2 convert, 3 infer. Buffers file, decoded, resized, input, output, workspace (where any).
-// Errors: invalid_input (a size that the hardware does not take, no bytes in the file), overflow.
+// Makes the problem of one picture. Ticks: 0 decode, 1 resize, 2 convert, 3 infer. Buffers file, decoded, resized,
+// input, output, workspace (if any). Errors: invalid_input (a size that the hardware does not take, no bytes in the
+// file), overflow.
 [[nodiscard]] result<problem> jpeg_problem(const jpeg_scenario& s);
 
 struct vdec_scenario {

@@ -24,8 +24,8 @@
 
 namespace berth::plan {
 
-// A buffer is read or written at a tick of its life. It is served by the stay whose memory costs least of those that
-// are ready then (and in `memory`).
+// A buffer is read or written at a tick of its life. The cheapest memory of the stays that are ready then serves it, or
+// `memory` if given.
 struct use {
   tick at = 0;
   double touched = 0;             // bytes read and written
@@ -34,7 +34,7 @@ struct use {
                                   // (weights, outputs) is a use of no bytes at its life's end
 };
 
-// The program does something at a tick that takes this long beside its uses.
+// The program's work at a tick, which takes this long beside its uses.
 struct step {
   tick at = 0;
   double duration = 0;

@@ -44,7 +44,7 @@ struct plan {
   [[nodiscard]] bytes lower_bound() const noexcept { return lower_bound_bytes; }
   [[nodiscard]] bool optimal() const noexcept { return status == status::optimal; }
   [[nodiscard]] bool has_offsets() const noexcept { return status == status::optimal || status == status::feasible; }
-  // Contract: the plan has offsets, and i is a buffer of its problem.
+  // Returns the offset of buffer i. Contract: the plan has offsets, and i is a buffer of its problem.
   [[nodiscard]] bytes offset(index i, source_location where = source_location::current()) const noexcept {
     expects(i < offsets.size(), has_offsets() ? "plan: no such buffer" : "plan: it has no offsets", where);
     return offsets[i];

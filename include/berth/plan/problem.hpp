@@ -24,10 +24,10 @@ namespace berth::plan {
 using tick = std::int64_t;
 using index = std::uint32_t;  // of a buffer or a memory: its place in the problem's vector
 
-// No address of a plan exceeds it: offsets and sums of them then stay far from the end of 64 bits.
+// No address of a plan exceeds it, so that offsets and their sums stay far from the end of 64 bits.
 inline constexpr bytes max_address = bytes{1} << 62;
 
-// Costs, weights, times and bytes touched are from 0 to this: their products, quotients and sums then stay numbers.
+// The range of costs, weights, times and bytes touched is 0 to this: products, quotients and sums then stay numbers.
 inline constexpr double max_amount = 1e100;
 [[nodiscard]] constexpr bool is_amount(double n) noexcept {
   return n >= 0 && n <= max_amount;
@@ -115,9 +115,9 @@ struct problem {
   }
 };
 
-// The problem under these rules besides its own: every alignment and granularity becomes the least common multiple of
-// both, every pad the larger one (rules::strictest). Pins may then no longer be aligned: validate() says so. False,
-// with the problem as it was, where a multiple exceeds 64 bits. O(n).
+// Makes the problem obey these rules besides its own. Every alignment and granularity becomes the least common multiple
+// of both, every pad the larger one (rules::strictest). Pins may then no longer be aligned: validate() says so. Returns
+// false, with the problem as it was, if a multiple exceeds 64 bits. O(n).
 [[nodiscard]] bool make_stricter(problem& p, const rules::placement& rules);
 
 // Checks every field. Alignments are >= 1. Lifetimes are not empty or reversed, unless `conflicts` replaces them.

@@ -60,20 +60,20 @@ struct log_fault {
   std::uint64_t line = 0;  // where, from 1
 };
 
-// Hashes what a log can depend on: footprints, alignments, lifetimes or conflicts, separations, groups, pins, reserved
-// ranges, and which memories each buffer may live in. Leaves out names, hints, costs and capacities. The same on every
-// machine.
+// Hashes everything that a log can depend on: footprints, alignments, lifetimes or conflicts, separations, groups,
+// pins, reserved ranges, and the memories of each buffer. Leaves out names, hints, costs and capacities. The same on
+// every machine.
 [[nodiscard]] std::uint64_t fingerprint_of(const problem& p);
 
-// Checks a log of p and appends what it proves to `proved`. Returns the first fault, and then `proved` is as before.
+// Checks a log of p and appends its bounds to `proved`. Returns the first fault, and then `proved` is as before.
 // Refuses problems cut into slabs (max_slab). Contract: validate() passed. O(n^2) of the buffers that a block names,
-// 8,192 bases at most, and for each step O(conflicts of what it moves). Needs 512 MB at most for lemmas; a log that
+// 8,192 bases at most, and for each step O(conflicts of the moved buffers). Needs 512 MB at most for lemmas; a log that
 // keeps more is refused.
 [[nodiscard]] std::optional<log_fault> check_refutations(const problem& p, std::string_view log,
                                                          std::vector<refutation>& proved);
 
-// As verify_bound() in certificate.hpp, with what checked logs prove besides the arguments. Arguments of the kind
-// search still prove nothing. Contract: `proved` comes from check_refutations() of the same problem.
+// Works as verify_bound() in certificate.hpp, with the bounds of checked logs besides the arguments. Arguments of the
+// kind search still prove nothing. Contract: `proved` comes from check_refutations() of the same problem.
 [[nodiscard]] std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof,
                                                     const std::vector<refutation>& proved);
 

@@ -18,7 +18,7 @@
 
 namespace berth::plan {
 
-// A number that is known at run time only, and between which bounds it then lies.
+// A number known at run time only, and its bounds.
 struct dimension {
   std::string name{};
   bytes least = 0;
@@ -33,7 +33,7 @@ struct size_term {
   friend bool operator==(const size_term&, const size_term&) = default;
 };
 
-// The sizes of a problem's buffers as sums of products; what stands in the buffers themselves is not read.
+// The sizes of a problem's buffers as sums of products; the sizes in the buffers themselves are ignored.
 struct symbolic_sizes {
   std::vector<dimension> dimensions{};
   std::vector<std::vector<size_term>> of{};  // by buffer: the sum

@@ -1,4 +1,4 @@
-// Along dimensions: softmax, sums, extremes, orders, norms.
+// Operators along dimensions: softmax, sums, extremes, orders, norms.
 #include <algorithm>
 
 #include "op/ascend/rows.hpp"
@@ -90,7 +90,7 @@ asking rms_norm(setting& s) {
   };
 }
 
-// With statistics that are given; the results of training have no place.
+// Asks with given statistics; the results of training have no place.
 asking batch_norm(setting& s) {
   require(s.outputs.size() == 1, "the device gives one result");
   return [f = s.first, epsilon = static_cast<double>(attribute_or<float>(s.q, "epsilon", 1e-5F))](

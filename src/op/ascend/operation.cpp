@@ -52,7 +52,7 @@ class asked {
   [[nodiscard]] std::uint64_t workspace() const noexcept { return workspace_; }
 
  private:
-  // Data starts at a multiple of 32; what a view begins behind it is the tensor's offset.
+  // Data starts at a multiple of 32; a view's distance from it is the tensor's offset.
   [[nodiscard]] tensor_handle* create(const tensor_type& t, void* address) const {
     const auto size = static_cast<std::int64_t>(element_size(t.type));
     const auto at = reinterpret_cast<std::uintptr_t>(address);

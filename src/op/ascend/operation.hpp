@@ -27,7 +27,7 @@ struct call {
   bool apart = false;  // the result lies over no operand, also where the table's row would bear it
 };
 
-// The device's context, current on this thread for as long as the answer lives.
+// Makes the device's context current on this thread for as long as the answer lives.
 [[nodiscard]] inline driver::current_context in_context_of(const functions& acl, const device& on) noexcept {
   return {*acl.runtime, static_cast<driver::context>(on.native())};
 }

@@ -72,13 +72,13 @@ void require(bool holds, const char* why);
 // Takes both functions of the operator of that name; refuses if this CANN lacks them.
 void take_functions(setting& s, const char* name);
 
-// One input, one output; two and one.
+// Ask with one input and one output; with two and one.
 [[nodiscard]] asking one(setting& s);
 [[nodiscard]] asking two(setting& s);
-// One input, a number, one output: a dimension, a diagonal, an approximation. An array in its place.
+// Ask with one input, a number (a dimension, a diagonal, an approximation) and one output. An array in its place.
 [[nodiscard]] asking numbered(setting& s, std::int64_t number);
 [[nodiscard]] asking with_array(setting& s, const std::vector<std::int64_t>& values);
-// Dimensions that are reduced, and whether they stay.
+// Asks with the dimensions to reduce, and whether they stay.
 [[nodiscard]] asking reducing(setting& s, const std::vector<std::int64_t>& axes, bool keep);
 [[nodiscard]] asking reducing_to_type(setting& s, const std::vector<std::int64_t>& axes, bool keep);
 

@@ -26,7 +26,7 @@ struct named {
   float fallback;
 };
 
-// Towards 0 by the bias. The sum of an integer and a fraction is cut, not the fraction.
+// Shrinks towards 0 by the bias. The sum of an integer and a fraction is cut, not the fraction.
 template <class C>
 C shrunk(C x, double bias, double limit) {
   const auto wide = static_cast<double>(x);

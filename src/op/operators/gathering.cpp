@@ -1,5 +1,5 @@
-// Operators whose operands say where elements are: by index, by length. An index out of range, which only
-// phase two can see, reads as the nearest one in range: a kernel has no way to refuse.
+// Operators whose operands give the places of elements: by index, by length. Only phase two can see an index out of
+// range, and a kernel cannot refuse. It reads as the nearest one in range.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +21,7 @@ element require_indices(const request& q, std::size_t i) {
   return e;
 }
 
-// Constants are looked at in phase one.
+// Checks constants in phase one.
 void check_known_indices(const request& q, std::size_t i, std::int64_t size) {
   if (i >= q.constants.size() || q.constants[i] == nullptr) return;
   const tensor& t = *q.constants[i];

@@ -8,7 +8,7 @@ namespace berth::op {
 
 namespace {
 
-// From input 0 (as `from_by` and an offset see it) to the whole of result 0.
+// Copies from input 0 (as `from_by` and an offset see it) to the whole of result 0.
 made copy_of(const request& q, const types& outputs, strides from_by, std::int64_t offset = 0) {
   strided_copy c;
   c.from_offset = offset;

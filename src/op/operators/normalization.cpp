@@ -13,7 +13,7 @@ types first_real(const request& q) {
   return like_first(q);
 }
 
-// Per channel, with statistics that are given, or those of what is normalized (training_mode, from opset 14 on).
+// Normalizations per channel use given statistics, or their own (training_mode, from opset 14 on).
 bool trains(const request& q) {
   return attribute_or<std::int64_t>(q, "training_mode", 0) != 0;
 }
@@ -30,7 +30,7 @@ types batch_type(const request& q) {
   return t;
 }
 
-// Mean and variance of what the nest walks over.
+// Returns mean and variance of the elements that the nest walks over.
 std::array<double, 2> moments(const nest& over, std::span<std::byte* const> base, element type, double count) {
   double total = 0, squares = 0;
   over.rows(base, [&](std::byte* const* row) {

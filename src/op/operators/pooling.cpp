@@ -131,7 +131,7 @@ made max_pool_in(const request& q, const types& outputs) {
   };
   return function(q, outputs, run);
 }
-// Not all in f64: it does not tell large neighbouring integers apart.
+// Does not compute all types in f64, which does not tell large neighbouring integers apart.
 made max_pool(const request& q, const types& outputs) {
   switch (domain_of(outputs[0].type)) {
     case domain::i64: return max_pool_in<std::int64_t>(q, outputs);

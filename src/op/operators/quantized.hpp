@@ -30,8 +30,8 @@ inline void write_quantized(element e, std::byte* to, double scaled, double zero
   write(e, to, std::clamp(std::nearbyint(scaled) + zero, low, high));
 }
 
-// One operand of scales or zero points: where it is, and how far apart its values are (0: there is one). `count`: how
-// many there are where it is not one.
+// One operand of scales or zero points: its index, and the distance of its values (0: there is one). `count`: the
+// number of values if it is not one.
 struct numbers_operand {
   bool there = false;
   std::size_t operand = 0;

@@ -19,7 +19,7 @@ struct partial {
   double second = 0;
 };
 
-// One kind of reduction: where it begins, what a row adds, what is made of it at the end.
+// One kind of reduction: its start, the addition of a row, the result at the end.
 template <class C>
 struct reduction_kind {
   using A = sum_of<C>;

@@ -311,8 +311,8 @@ made picked_in_runs(const request& q, const types& outputs, const std::vector<di
   return function(q, outputs, run, neighbour_tables::size_of(over, false), what_workspace_holds);
 }
 
-// Weighted sums over few dimensions: the neighbours of a place are found once, for all indices of the dimensions that
-// stay as they are.
+// The limits of weighted sums over few dimensions. The neighbours of a place are found once, for all indices of the
+// dimensions that stay as they are.
 constexpr std::size_t most_blended = 3, most_neighbours = 64;
 
 // The neighbours of one place that count, in order.
@@ -385,7 +385,7 @@ made blended(const request& q, const types& outputs, const std::vector<dimension
   return function(q, outputs, run, neighbour_tables::size_of(over, true), what_workspace_holds);
 }
 
-// Weighted sums over however many dimensions.
+// Sums with weights over any number of dimensions.
 made summed(const request& q, const types& outputs, const std::vector<dimension>& all, double beyond) {
   const auto run = [all, beyond, type = outputs[0].type](std::span<std::byte* const> at, void* workspace) {
     const neighbour_tables n{all, true, workspace};

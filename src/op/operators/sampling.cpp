@@ -197,7 +197,7 @@ struct samples {
     return begin + (first + static_cast<double>(i) + 0.5) * extent / count;
   }
 };
-// One bin of a region: the mean, or the largest, of what is read at its samples; 0 where it has none.
+// Returns one bin of a region: the mean, or the largest, of its samples; 0 if it has none.
 double bin(const plane& from, const samples& down, const samples& across, bool largest) {
   const double count = down.count * across.count;
   if (!(down.count > 0 && across.count > 0)) return 0;

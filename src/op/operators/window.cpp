@@ -60,7 +60,7 @@ void each_result(const convolved& c, std::byte* y, F&& f) {
   }
 }
 
-// f(address in x, address in w) for what one result is the sum of: at each, the first of c.w[1] channels.
+// Calls f(address in x, address in w) for the products that one result sums: at each, the first of c.w[1] channels.
 template <class F>
 void each_term(const convolved& c, const std::byte* x, const std::byte* w, std::int64_t n, std::int64_t m,
                const place& at, F&& f) {

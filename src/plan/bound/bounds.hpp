@@ -8,7 +8,7 @@
 
 namespace berth::plan {
 
-// The tallest section. O(ranges).
+// Returns the tallest section. O(ranges).
 [[nodiscard]] units section_bound(const instance& in);
 
 struct proved_bound {

@@ -33,14 +33,14 @@ class dense_graph {
   std::vector<std::uint64_t> bits_;
 };
 
-// A clique heavier than `floor`, the heaviest one if so many search `nodes` suffice; empty where none was found.
+// Returns a clique heavier than `floor`; empty if none was found. It is the heaviest if so many search `nodes` suffice.
 // Vertices of weight 0 stay out. Branch and bound over bit sets, bounded by colours (Kumlander 2004): a colour class
 // adds its heaviest vertex only.
 [[nodiscard]] std::vector<std::uint32_t> heaviest_clique(const dense_graph& graph,
                                                          const std::vector<std::int64_t>& weights, std::int64_t floor,
                                                          std::uint64_t nodes);
 
-// An undirected graph as lists of neighbours, in which a pair that was given twice is twice.
+// An undirected graph as lists of neighbours. A pair given twice appears twice.
 class sparse_graph {
  public:
   sparse_graph(std::uint32_t vertices, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges);

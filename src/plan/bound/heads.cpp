@@ -27,7 +27,7 @@ std::pair<units, units> heights(const instance& in, const item& a, const item& b
   return tallest;
 }
 
-// The first offset for item i that is clear of what is pinned.
+// Returns the first offset for item i that is clear of pinned items.
 units head_of(const instance& in, std::uint32_t i, const std::vector<std::uint32_t>& pinned) {
   units head = 0;
   for (bool changed = true; changed;) {

@@ -88,7 +88,7 @@ void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<s
   }
 }
 
-// By low, then high: two passes of counting.
+// Sorts by low, then high: two passes of counting.
 void sort_pairs(std::vector<pair_height>& pairs, std::uint32_t items) {
   std::vector<pair_height> sorted(pairs.size());
   std::vector<std::uint32_t> at(items + std::size_t{1});

@@ -48,7 +48,7 @@ struct conflict_graph {
 // with at least the heights given there. O(conflicts + sum of live items over sections): for some thousand items.
 [[nodiscard]] conflict_graph make_conflicts(const instance& in);
 
-// How large make_conflicts() would get.
+// The size of the result of make_conflicts().
 struct conflict_count {
   std::uint64_t members = 0;  // of cliques: live items, summed over sections, and links
   std::uint64_t pairs = 0;    // at most

@@ -81,12 +81,12 @@ struct instance {
 // Returns whether sections and one lifetime an item say all: no links, pins or reserved ranges. O(items).
 [[nodiscard]] bool has_lifetimes_only(const instance& in);
 
-// Makes sections maximal sets again where items have gone: one begins where something starts after something has ended.
-// The ticks are forgotten. O(sections + ranges).
+// Makes sections maximal sets again after items were removed. A section begins where an item starts after another
+// ended. Forgets the ticks. O(sections + ranges).
 void join_sections(instance& in);
 
-// These items alone, reserved ranges among them if named, in sections of their own; without capacity and links. O(items
-// + sections).
+// Returns an instance of these items alone, reserved ranges among them if named, in sections of their own. It has no
+// capacity and no links. O(items + sections).
 [[nodiscard]] instance only(const instance& in, const std::vector<std::uint32_t>& items);
 
 // Returns the height of all items, reserved ranges included, in each section. O(sections + ranges).

@@ -22,7 +22,7 @@ namespace berth::plan {
   return height == 0 ? 0 : (height + std::gcd(alignment, step) - 1) / step;
 }
 
-// The most frequent alignments above one of items that are not pinned, the most frequent first; `policy::most_steps` at
+// Returns the most frequent alignments above 1 of unpinned items, the most frequent first; `policy::most_steps` at
 // most.
 [[nodiscard]] std::vector<units> steps_of(const instance& in);
 

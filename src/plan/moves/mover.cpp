@@ -58,7 +58,7 @@ class mover {
 
   [[nodiscard]] bool over() const { return wait_over() || visits() >= most_visits_; }
 
-  // Takes the residences where they keep the limits and are cheaper than the best so far.
+  // Takes the residences if they keep the limits and are cheaper than the best so far.
   void consider(const std::vector<residence>& where) {
     if (std::any_of(where.begin(), where.end(), [](const residence& legs) { return legs.empty(); })) return;
     lay(where);
@@ -69,7 +69,7 @@ class mover {
     keep();
   }
 
-  // Every byte in a memory with a limit at one price.
+  // Prices every byte in a memory with a limit alike.
   [[nodiscard]] room_prices flat(double price) const {
     std::vector<double> prices(model_.memories() * model_.periods(), 0);
     for (const index m : limited_) {
@@ -159,7 +159,7 @@ class mover {
  private:
   [[nodiscard]] std::uint64_t looks() const { return router_.looks() + looks_; }
 
-  // Tells the wait what was done since it was last asked.
+  // Reports the looks since the last call to the wait.
   [[nodiscard]] bool wait_over() const { return wait_.over(looks() - std::exchange(told_, looks())); }
 
   void clear() {
@@ -287,7 +287,7 @@ class mover {
   timed_residences best_;
 };
 
-// By the time that the fastest memories save, for each byte and period that they are taken.
+// Sorts by the time that the fastest memories save, for each byte and period that they are taken.
 std::vector<index> by_gain(const moving_model& model) {
   std::vector<double> gain(model.items.size());
   for (std::size_t i = 0; i < gain.size(); ++i) {

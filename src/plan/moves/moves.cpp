@@ -79,7 +79,7 @@ result<void> validate_links(const problem& p, const traffic& t) {
                    static_cast<std::uint64_t>(std::find(first + 1, seen.end(), *twice) - seen.begin()));
 }
 
-// Whole lives in one memory each: solve_tiers() with the memories that the uses demand.
+// Plans whole lives in one memory each: solve_tiers() with the memories that the uses demand.
 std::optional<tier_plan> without_moves(problem p, const traffic& t, const options& o, const patience& wait) {
   std::vector<double> touched(p.buffers.size(), 0);
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -105,7 +105,7 @@ std::vector<residence> residences_of(const moving_model& model, const plan& layo
   return where;
 }
 
-// Every buffer in one memory throughout.
+// Returns the plan in which every buffer stays in one memory.
 moves_plan staying(const problem& p, const traffic& t, plan layout) {
   moves_plan answer;
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -131,7 +131,7 @@ double least_access(const problem& p, const traffic& t) {
   return sum;
 }
 
-// The stays and moves of residences; the layout is left empty.
+// Returns the stays and moves of residences; the layout is left empty.
 moves_plan moves_of(const problem& p, const moving_model& model, const timed_residences& found) {
   struct origin {
     index buffer, item, leg;
@@ -210,8 +210,8 @@ std::optional<overfull> overfull_memory(const problem& stays, options o, const p
   return std::nullopt;
 }
 
-// Counts sizes rounded up to the alignment, as where starts are aligned a buffer takes its bytes up to the next start.
-// The topmost buffer does not, so that this may lose a plan that there is. Returns whether it changed anything.
+// Counts sizes rounded up to the alignment, as a buffer takes its bytes up to the next aligned start. The topmost
+// buffer does not, so this may lose an existing plan. Returns whether it changed anything.
 bool round_up(const problem& p, moving_model& model) {
   bool changed = false;
   for (moving_item& one : model.items) {
@@ -226,8 +226,8 @@ bool round_up(const problem& p, moving_model& model) {
   return changed;
 }
 
-// Pairs of stays that separations and penalties may name, besides one for each of them: some tens of megabytes, and
-// about a second.
+// The limit of pairs of stays that separations and penalties name, besides one for each of them: some tens of
+// megabytes, and about a second.
 constexpr std::uint64_t most_stay_pairs = 500'000;
 
 // Lists the stays of each buffer in the order of their memories, so stays of two buffers in one memory are found fast.
@@ -242,7 +242,7 @@ class stays_in_memories {
 
   [[nodiscard]] const std::vector<index>& of(index buffer) const { return of_[buffer]; }
 
-  // Calls visit(stay of a, stays of b) for every stay of a, with those that are in its memory.
+  // Calls visit(stay of a, stays of b) for every stay of a, with those in its memory.
   template <class Visit>
   void for_each_in_one_memory(index a, index b, Visit visit) const {
     const std::vector<index>& theirs = of_[b];
@@ -260,7 +260,7 @@ class stays_in_memories {
   std::vector<std::vector<index>> of_;
 };
 
-// The separations, each pair once.
+// Returns the separations, each pair once.
 std::vector<pair> different_separations(const problem& p) {
   std::set<std::pair<index, index>> seen;
   std::vector<pair> out;
@@ -334,7 +334,7 @@ result<void> validate(const problem& p, const traffic& t) {
 
 namespace {
 
-// Sends those away that are above the capacity of their memory, until none is.
+// Sends stays above their memory's capacity away, until there are none.
 bool make_room(const problem& p, const moving_model& model, const options& o, const patience& wait,
                std::optional<overfull> crowded, timed_residences& found) {
   std::vector<index> item_of(p.buffers.size());
@@ -364,7 +364,7 @@ struct progress_of_moves {
   bool cut_short = false;            // a deadline has changed what it came to
 };
 
-// Runs a stage after which others come that its result needs to be of use: in half of the time that is left.
+// Runs a stage whose result only serves later ones, in half of the time that is left.
 template <class Stage>
 auto in_half(const patience& wait, progress_of_moves& so_far, Stage stage) {
   const patience half = wait.for_half();
@@ -375,8 +375,8 @@ auto in_half(const patience& wait, progress_of_moves& so_far, Stage stage) {
 
 enum class placing : std::uint8_t { done, full, never };
 
-// Places residences that are cheaper than the best. If not done: a memory is full, in `stays`, or they cannot be placed
-// whatever the memories.
+// Places residences that are cheaper than the best. If not done, a memory is full, in `stays`, or they cannot be placed
+// in any memories.
 placing place(const problem& p, const moving_model& model, const timed_residences& found, const options& o,
               const patience& wait, moves_plan& best, problem& stays) {
   moves_plan next = moves_of(p, model, found);

@@ -13,7 +13,7 @@ namespace berth::plan {
 class occupation {
  public:
   explicit occupation(const moving_model& model);
-  // By all items' residences at once. O(legs + heights + memories * periods), however long the legs.
+  // Counts all items' residences at once. O(legs + heights + memories * periods), however long the legs.
   occupation(const moving_model& model, const std::vector<residence>& where);
 
   [[nodiscard]] bytes live(index memory, std::uint32_t period) const noexcept {

@@ -1,4 +1,4 @@
-// Prices for room: a lower bound on what any plan with moves costs, and where memory is scarce.
+// Prices for room: a lower bound of the cost of any plan with moves, and the places of scarce memory.
 #pragma once
 
 #include <cstdint>

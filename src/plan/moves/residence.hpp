@@ -65,8 +65,8 @@ struct moving_model {
   }
 };
 
-// The periods and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit conflicts.
-// O(n log n + heights of groups), and no more than policy::most_move_cells.
+// Returns the periods and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit
+// conflicts. O(n log n + heights of groups), and no more than policy::most_move_cells.
 [[nodiscard]] moving_model model_of(const problem& p, const traffic& t);
 
 struct copy {
@@ -92,10 +92,10 @@ struct playout {
   [[nodiscard]] double cost() const noexcept { return access + stall; }
 };
 
-// O(periods * links + uses + copies log copies).
+// Plays the residences over time. O(periods * links + uses + copies log copies).
 void play(const moving_model& model, const std::vector<residence>& where, playout& out);
 
-// Access time of a use, or infinity where no leg serves it.
+// Returns the access time of a use, or infinity if no leg serves it.
 [[nodiscard]] double time_of(const moving_model& model, const residence& legs, const use_in_period& u);
 
 }  // namespace berth::plan

@@ -1,5 +1,5 @@
-// The cheapest residence of one item, given what the others leave: a shortest path over (period, set of memories that
-// hold a copy).
+// The cheapest residence of one item beside the others: a shortest path over (period, set of memories that hold a
+// copy).
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ struct state_key {
 // Every item is placed: this state is a layout, and never fails.
 inline constexpr state_key nothing_open{};
 
-// The random word of item i at an offset.
+// Returns the random word of item i at an offset.
 [[nodiscard]] state_key word_of(std::uint32_t i, units offset) noexcept;
 
 // A hash table of failed states, each with the largest capacity at which it failed. A later state replaces an earlier
@@ -29,7 +29,7 @@ inline constexpr state_key nothing_open{};
 // of small problems end before that, in less time than its pages take.
 class failed_states {
  public:
-  // For searches of so many nodes together.
+  // Sizes the table for searches of so many nodes together.
   explicit failed_states(std::uint64_t nodes) noexcept;
   [[nodiscard]] bool contains(state_key k, units capacity) const noexcept;
   void insert(state_key k, units capacity);
@@ -43,8 +43,8 @@ class failed_states {
   std::uint64_t mask_ = 0;
 };
 
-// The states that one search has seen fail since it last handed them to the common table (move_to()). Each search keeps
-// them to itself until then, so that searches that run side by side find the same as one after the other.
+// The states that one search has seen fail since move_to() last handed them to the common table. Each search keeps them
+// to itself until then, so that searches side by side find the same as one after the other.
 class fresh_failures {
  public:
   [[nodiscard]] bool contains(state_key k) const noexcept {

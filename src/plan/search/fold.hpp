@@ -18,13 +18,13 @@ namespace berth::plan {
 
 class folding {
  public:
-  // Items of one lifetime and no further constraint are folded; where there are others, nothing is. Only where sums
-  // leave no choice if `seed` is 0; else it chooses, and leaves some out. O(n log n) for few items a section boundary.
+  // Folds items of one lifetime and no further constraint; nothing if there are others. A `seed` of 0 folds only what
+  // sums force; any other chooses, and leaves some out. O(n log n) for few items a section boundary.
   folding(const instance& in, units capacity, std::uint64_t seed);
 
   [[nodiscard]] std::size_t clumps_left() const noexcept { return left_; }
   [[nodiscard]] instance folded() const;
-  // Offsets of the items, given those of the folded instance.
+  // Returns the offsets of the items, given those of the folded instance.
   [[nodiscard]] std::vector<units> unfold(const std::vector<units>& offsets) const;
 
  private:

@@ -38,7 +38,7 @@ class narrower {
                      in.items.size() <= policy::most_for_beams && skylines::apply_to(in, state.best.arena)},
         known_{how.nodes} {}
 
-  // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
+  // Runs one slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
     try_folded(slice);
     if (gap() <= 0) return;
@@ -61,7 +61,7 @@ class narrower {
 
   [[nodiscard]] bool spent() const { return wait_.was_over() || state_.nodes >= how_.nodes; }
 
-  // Tells how_.watch, if any, what there is by now.
+  // Shows the current result to how_.watch, if any.
   void show() const {
     if (how_.watch == nullptr) return;
     how_.watch->arena.store(static_cast<bytes>(state_.best.arena) * in_.unit, std::memory_order_relaxed);
@@ -123,7 +123,7 @@ class narrower {
     return tried_.back();
   }
 
-  // A slice for each of the recipes [first, last), until one settles the capacity. False: none did.
+  // Runs a slice for each of the recipes [first, last), until one settles the capacity. False: none did.
   bool run(tried_capacity& r, std::uint64_t slice, std::size_t first, std::size_t last) {
     std::vector<std::size_t> batch;
     for (std::size_t k = first; k < last; ++k) {
@@ -144,12 +144,12 @@ class narrower {
     return take(r.capacity, slice, seekers, "search", [&](std::size_t k) { r.searches[batch[k]]->tell(known_); });
   }
 
-  // Nodes for so many states an item, and no more than a share of all.
+  // Returns nodes for so many states an item, and no more than a share of all.
   [[nodiscard]] std::uint64_t beam_of(std::uint64_t states) const {
     return std::min(how_.nodes / policy::first_tries_share, in_.items.size() * states / states_a_node(in_, graph_) + 1);
   }
 
-  // A slice for each of so many beams.
+  // Runs a slice for each of so many beams.
   bool run_beams(units capacity, std::uint64_t slice, std::size_t beams) {
     if (!beams_apply_ || spent()) return false;
     tried_capacity& r = at(capacity);
@@ -161,7 +161,7 @@ class narrower {
     return take(r.capacity, slice, seekers, "skylines", [](std::size_t) {});
   }
 
-  // `after(k)` for each seeker that had its turn.
+  // Calls `after(k)` for each seeker that had its turn.
   template <class F>
   bool take(units capacity, std::uint64_t slice, const std::vector<seeker*>& seekers, std::string_view name,
             F&& after) {

@@ -16,7 +16,7 @@ void search::save(std::uint32_t i) {
   undo_.push_back({i, witness_[i], support_[i], least_[i], hole_[i]});
 }
 
-// The lowest aligned offset from x on where item i meets no pinned neighbour.
+// Returns the lowest aligned offset from x on at which item i meets no pinned neighbour.
 units search::clear_of_pins(std::uint32_t i, units x) const {
   x = round_up(x, in_.items[i].alignment);
   for (bool changed = true; changed;) {
@@ -47,7 +47,7 @@ void search::wait_for(std::uint32_t i, std::uint32_t witness) {
   witness_[i] = witness;
 }
 
-// Some open neighbour has to enter the hole of item i, and i lies on it.
+// Makes item i lie on the open neighbour that has to enter its hole.
 bool search::block_hole(std::uint32_t i) {
   units best = unbounded;
   std::uint32_t witness = no_item;
@@ -124,7 +124,7 @@ bool search::is_covered(std::uint32_t c) const {
   return c != 0 && starts_[c] == 0 && ends_[c - 1] != 0;
 }
 
-// Item i is placed: it no longer counts. It lies low, so that little has to move.
+// Takes the placed item i out of its cliques' counts. It lies low, so that little has to move.
 void search::leave_cliques(std::uint32_t i) {
   state_[i] = state::placed;
   for (const section_range& r : in_.ranges_of(in_.items[i])) {

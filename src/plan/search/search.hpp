@@ -107,12 +107,12 @@ struct failed_state {
 
 class search final : public seeker {
  public:
-  // All references outlive the search. `known` failed before; it may change between runs only.
+  // All references outlive the search. `known` has states that failed before; it may change between runs only.
   search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
          const failed_states& known);
 
   [[nodiscard]] search_status run(std::uint64_t nodes) override;
-  // Moves what failed since the last call.
+  // Moves the states that failed since the last call.
   void tell(failed_states& known) { fresh_.move_to(known, capacity_); }
 
   [[nodiscard]] const std::vector<units>& offsets() const noexcept override { return least_; }
@@ -126,8 +126,8 @@ class search final : public seeker {
   // restarts.
   void record(search_record& to) { record_ = &to; }
 
-  // The first invariant that does not hold, as "I4"; empty: all do. Between runs. O(conflicts + m log m). In debug
-  // builds run() asks itself: at every decision of small instances, at every 1,024th of others.
+  // Returns the first violated invariant, as "I4"; empty if there is none. Between runs. O(conflicts + m log m). In
+  // debug builds run() asks itself: at every decision of small instances, at every 1,024th of others.
   [[nodiscard]] std::string_view check() const;
 
  private:
@@ -195,7 +195,7 @@ class search final : public seeker {
   [[nodiscard]] std::uint32_t lowest_around(std::uint32_t i) const;
   [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
   [[nodiscard]] int closed_sides(std::uint32_t i) const;
-  // The members of clique c that are not placed.
+  // Returns the members of clique c that are not placed.
   [[nodiscard]] std::span<const member> counted(std::uint32_t c) const {
     return {members_.data() + graph_.clique_first[c], counted_[c]};
   }

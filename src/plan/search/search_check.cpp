@@ -88,7 +88,7 @@ bool search::sections_are_counted() const {
   return starts == starts_ && ends == ends_;
 }
 
-// As clique_fits() counts, without its shortcuts.
+// Counts as clique_fits() does, without its shortcuts.
 bool search::cliques_end_below() const {
   for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
     const auto counts = counted(c);

@@ -19,7 +19,7 @@ std::uint32_t search::choose() const {
   return strategy_.corners ? corner_near(low) : low;
 }
 
-// The lowest open item of the current island, or of the clique in focus; no_item: the island is solved.
+// Returns the lowest open item of the current island, or of the clique in focus; no_item: the island is solved.
 std::uint32_t search::start_of_choice() const {
   std::uint32_t best = strategy_.where == focus::fewest ? scarcest() : no_item;
   if (best != no_item) return best;
@@ -93,7 +93,7 @@ std::uint32_t search::lowest_around(std::uint32_t i) const {
   }
 }
 
-// On how many of the two sides of item i's lifetime no open item reaches as low as item i.
+// Returns on how many sides of item i's lifetime, two at most, no open item reaches as low as item i.
 int search::closed_sides(std::uint32_t i) const {
   const auto ranges = in_.ranges_of(in_.items[i]);
   if (ranges.empty()) return 0;

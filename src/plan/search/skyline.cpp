@@ -139,7 +139,7 @@ void skylines::start_try() {
   worst_ = std::numeric_limits<std::int64_t>::max() / 2;
 }
 
-// The candidate's state after it, at the end of `to`.
+// Appends the state after the candidate to `to`.
 void skylines::place(layer& to, const candidate& c) {
   const auto copy = [&](auto& all, const auto& from, std::size_t each) {
     const auto at = from.begin() + static_cast<std::ptrdiff_t>(c.state * each);
@@ -188,7 +188,7 @@ void skylines::keep_best(std::size_t count) {
   candidates_.resize(count);
 }
 
-// The best of all candidates, in the order of their states. False: there is none.
+// Makes the best candidates the next layer, in the order of their states. False: there is none.
 bool skylines::next_layer() {
   keep_best(3 * width_);
   std::sort(candidates_.begin(), candidates_.end(), better);

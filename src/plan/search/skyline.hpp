@@ -31,8 +31,8 @@ class skylines final : public seeker {
   // Returns whether it can be used: items of one lifetime that may lie at any offset, and sums that 40 bits count.
   [[nodiscard]] static bool apply_to(const instance& in, units capacity);
 
-  // Contract: they apply, and the capacity is at least the tallest section. So many states expanded count as a search
-  // node; one whose floor rises often, as several. The instance need not outlive this.
+  // Contract: they apply, and the capacity is at least the tallest section. `states_a_node` expanded states count as
+  // one search node; a state whose floor rises often counts as several. The instance need not outlive this.
   skylines(const instance& in, units capacity, std::uint64_t seed, std::uint64_t states_a_node = 1);
 
   // Never exhausted.

@@ -35,7 +35,7 @@ struct state_table {
   std::vector<bytes> load;          // by memory
 };
 
-// A state that would come of putting a new bundle into a memory.
+// The state after a new bundle is put into a memory.
 struct candidate {
   double cost = 0;
   double rank = 0;
@@ -57,7 +57,7 @@ class planner {
   using ranked = std::pair<double, std::uint32_t>;  // and a place in candidates_
 
  public:
-  // `enough`: what costs so much or more is of no use.
+  // `enough`: a cost from which on an assignment is of no use.
   planner(const question& q, std::size_t most_states, double enough)
       : bundles_{q.bundles},
         cost_{q.cost},
@@ -270,7 +270,7 @@ class planner {
     free_slots_.push_back(slot);
   }
 
-  // `keep` sees each state once, in order; those kept before lie at the front by then.
+  // `keep` sees each state once, in order; kept states lie at the front by then.
   template <typename Keep>
   void keep_if(Keep keep) {
     std::size_t kept = 0;
@@ -327,7 +327,7 @@ class planner {
   bool exact_ = true;
 };
 
-// By how much an assignment that is cheaper than another is so at the least.
+// Returns a lower bound of the difference between two costs of assignments: 1 if all costs are whole, else 0.
 double least_step(const std::vector<std::vector<double>>& cost) {
   double sum = 0;
   for (const auto& choices : cost) {
@@ -374,7 +374,7 @@ assignment assign(const problem& p, const std::vector<bundle>& bundles, const st
   };
   const double step = least_step(cost);
   const double least = step > 0 ? std::ceil(prices.least_cost) : prices.least_cost;
-  // Few states find what the bounds of many are compared with.
+  // Few states find a cost first, which the bounds of many are compared with.
   const std::size_t few = std::max<std::size_t>(1, most_states / policy::few_states_share);
   assignment best = with(few, std::numeric_limits<double>::infinity());
   const bool known = !best.memory_of.empty();

@@ -1,4 +1,4 @@
-// How much of its memory a bundle takes, tick by tick.
+// The bytes that a bundle takes, tick by tick.
 #pragma once
 
 #include <vector>

@@ -41,7 +41,7 @@ struct laid_out {
   bool proved = false;        // ... and never could; answer.reason, culprit and number may say why
 };
 
-// `members` where they are known to fit.
+// Returns the plan of `members` at their known places.
 plan as_known(const problem& p, const std::vector<index>& members, const repaired& known) {
   plan part;
   part.status = status::feasible;
@@ -58,7 +58,7 @@ plan as_known(const problem& p, const std::vector<index>& members, const repaire
   return part;
 }
 
-// The plan of a memory, `there`, or what is `known` of it, if given, where that is lower or `placing` is over.
+// Returns the plan of a memory, `there`. Returns the `known` one, if given, if it is lower or `placing` is over.
 plan part_plan(const asked& q, const problem& there, const std::vector<index>& members, const patience& placing,
                const repaired* known) {
   const auto planned = [&] { return solve_one_memory(there, q.p.max_slab, q.o, placing, nullptr, q.moving); };
@@ -116,7 +116,7 @@ laid_out place(const asked& q, const std::vector<index>& memory_of_bundle, const
   return placed;
 }
 
-// Live bytes of memory m under an assignment: what its limit must fall below to force another one.
+// Returns the live bytes of memory m under an assignment: a lower limit forces another one.
 bytes live_in(const asked& q, const std::vector<index>& memory_of_bundle, index m) {
   std::vector<index> members;
   for (std::size_t u = 0; u < q.bundles.size(); ++u) {
@@ -137,7 +137,7 @@ double cost_of(const asked& q, const std::vector<index>& memory_of_bundle) {
   return sum;
 }
 
-// All assignments, cheapest first; none where there are too many to try each.
+// Returns all assignments, cheapest first; none if there are too many to try each.
 std::vector<std::vector<index>> all_assignments(const asked& q) {
   std::vector<std::vector<index>> all{{}};
   for (const bundle& u : q.bundles) {
@@ -177,7 +177,7 @@ bool is_abridged(const std::vector<bundle>& all) {
   return std::any_of(all.begin(), all.end(), [](const bundle& u) { return u.abridged; });
 }
 
-// The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
+// Returns the cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const asked& q, const patience& placing, std::uint64_t nodes, double cost_bound) {
   const auto each = q.o.work != effort::fast ? all_assignments(q) : std::vector<std::vector<index>>{};
   bool refuted = !is_abridged(q.bundles);
@@ -198,7 +198,7 @@ memories_plan try_each(const asked& q, const patience& placing, std::uint64_t no
   return {.layout = std::move(answer)};
 }
 
-// For problems in which every bundle has one memory only.
+// Places bundles that have one memory each.
 memories_plan place_as_told(const asked& q, const patience& placing) {
   std::vector<index> memory_of;
   for (const bundle& u : q.bundles) memory_of.push_back(u.memories[0]);
@@ -218,7 +218,7 @@ memories_plan place_as_told(const asked& q, const patience& placing) {
   return {.layout = std::move(answer)};
 }
 
-// Assigns by live bytes; where a memory does not take that by address, by ever less of it.
+// Assigns by live bytes, with ever lower limits for a memory that does not take that by address.
 struct assigned {
   std::optional<laid_out> placed;
   assignment by;            // of what was placed
@@ -265,7 +265,7 @@ assigned assign_and_place(const asked& q, const patience& wait, const patience& 
   return out;
 }
 
-// By repair(), where it finds a plan that costs less than `most`.
+// Returns a plan by repair() that costs less than `most`.
 std::optional<memories_plan> repaired_plan(const asked& q, const std::vector<index>& wish, double most,
                                            double cost_bound, const patience& wait, const patience& placing) {
   if (!uses(technique::repair)) return {};
@@ -366,7 +366,7 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
   const asked q{p, bundles, cost, o, all, well ? effort::normal : effort::fast};
   memories_plan found = at_both_efforts(q, wait);
   if (found.layout.status != status::unknown) return found;
-  // A plan that comes a little late is one.
+  // A slightly late plan is a plan.
   std::optional<memories_plan> late;
   if (wait.over()) late = repaired_plan(q, {}, any_cost, 0, patience::of_looks(policy::late_repair_looks), wait);
   if (!late) late = in_endless_memories(q, wait.for_looks(policy::memories_looks, o.work));

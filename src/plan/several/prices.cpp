@@ -53,7 +53,7 @@ class pricing {
     return paid;
   }
 
-  // Every sum is of so many numbers at most, none of which is larger than all of them together.
+  // Returns the rounding error: every sum has so many numbers at most, none larger than all of them together.
   [[nodiscard]] double rounding(double dearest, const std::vector<double>& price) const {
     const std::size_t memories = limits_.size();
     double all = dearest, a_byte = 0, numbers = static_cast<double>(prices() + bundles_.size());

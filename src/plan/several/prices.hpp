@@ -1,4 +1,5 @@
-// Prices for room in memories of limited size: a lower bound on what any assignment costs, and where room is scarce.
+// Prices for room in memories of limited size: a lower bound of the cost of any assignment, and the places of scarce
+// room.
 #pragma once
 
 #include <optional>

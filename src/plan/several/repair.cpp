@@ -15,7 +15,7 @@
 namespace berth::plan {
 namespace {
 
-// One memory, and all that may live there. Without slabs it is one as large as it is.
+// One memory, and all bundles that may live there. A memory without slabs is one slab.
 class candidate_memory {
  public:
   candidate_memory(part_maker& parts, index m, const std::vector<index>& members, std::optional<bytes> max_slab)
@@ -29,7 +29,7 @@ class candidate_memory {
 
   void clear() { open_ = 0; }
 
-  // Places an item in the first slab that has room for it, if any has. A slab that is opened takes of `places_left`.
+  // Places an item in the first slab that has room for it, if there is one. Opening a slab takes of `places_left`.
   [[nodiscard]] std::optional<index> take(std::uint32_t i, std::uint64_t& places_left) {
     for (index s = 0; s < open_; ++s) {
       if (takes(s, i)) return s;
@@ -60,7 +60,7 @@ class candidate_memory {
   [[nodiscard]] bool last_is_empty() const { return open_ != 0 && slabs_[open_ - 1].empty; }
   [[nodiscard]] units capacity(index s) const { return std::min(height_, in_.capacity - units{s} * height_); }
 
-  // False where the memory has no room for another slab, or so many are more than is reasonable: every memory may have
+  // Opens the next slab. False if the memory has no room for it, or if so many are unreasonable: every memory may have
   // one.
   bool open_next(std::uint64_t& places_left) {
     if (height_ == 0) return false;
@@ -152,7 +152,7 @@ class mender {
       : p_{p}, bundles_{all}, cost_{cost}, memories_{memories_of(p, all)} {}
 
   [[nodiscard]] bool can_count() const { return !memories_.empty(); }
-  // The bundle that no memory had room for.
+  // Returns the bundle that no memory had room for.
   [[nodiscard]] std::uint32_t stuck() const { return stuck_; }
 
   [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order, const patience& wait) {

@@ -1,4 +1,4 @@
-// One memory cut into slabs of a largest size: the sum over slabs of what each needs is to be small.
+// One memory cut into slabs of a largest size: the sum of the slabs' arenas is to be small.
 #pragma once
 
 #include "berth/plan/plan.hpp"

@@ -1,4 +1,4 @@
-// Parts of a problem: what is placed together, and the problem of one memory that some buffers make.
+// Parts of a problem: buffers placed together, and the problem of one memory for some buffers.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The best plan so far that has passed verify(). Kept where there are so many buffers that verifying one only after a
+// The best plan so far that has passed verify(). It is kept if buffers are so many that verifying a plan only after a
 // stop would keep the caller waiting.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace berth::plan {
 
 class verified {
  public:
-  // Both have to live as long.
+  // Both must outlive this.
   verified(const problem& p, const patience& wait) : p_{p}, wait_{wait} {}
 
   // Makes the candidate the best one if it is better, right, and verified before the wait ends. Keeps nothing if

@@ -12,7 +12,7 @@
 namespace berth::plan {
 namespace {
 
-// The size at these values; nothing above max_address.
+// Returns the size at these values; nothing above max_address.
 std::optional<bytes> checked_size(const std::vector<size_term>& sum_of, std::span<const bytes> values) {
   bytes sum = 0;
   for (const size_term& t : sum_of) {
@@ -27,7 +27,7 @@ std::optional<bytes> checked_size(const std::vector<size_term>& sum_of, std::spa
   return sum;
 }
 
-// As above where the largest values have been checked: nothing overflows.
+// Returns the same after a check of the largest values: nothing overflows.
 bytes size_at(const std::vector<size_term>& sum_of, std::span<const bytes> values) {
   bytes sum = 0;
   for (const size_term& t : sum_of) {
@@ -115,7 +115,7 @@ class skyline {
  private:
   static constexpr index nobody = std::numeric_limits<index>::max();
 
-  // The entry that starts at t.
+  // Returns the entry that starts at t, and makes it if needed.
   std::map<tick, index>::iterator cut(tick t) {
     const auto after = top_.upper_bound(t), before = std::prev(after);
     return before->first == t ? before : top_.emplace_hint(after, t, before->second);
@@ -166,7 +166,7 @@ symbolic_plan supports_of(const problem& largest, std::vector<index> order) {
   return out;
 }
 
-// An order and what it gives at several points, the largest first.
+// An order and its arenas at several points, the largest first.
 struct candidate {
   symbolic_plan plan;
   std::vector<bytes> arenas;
@@ -178,7 +178,8 @@ struct candidate {
   }
 };
 
-// How many buffers of short sizes it takes as long to evaluate as these: a buffer is worth eight terms and factors.
+// Returns the number of buffers of short sizes that take as long to evaluate as these: a buffer is worth eight terms
+// and factors.
 std::size_t buffers_worth(const symbolic_sizes& s) {
   std::size_t length = 0;
   for (const std::vector<size_term>& sum_of : s.of) {
@@ -203,7 +204,7 @@ class order_search {
                const problem& largest)
       : p_{p}, s_{s}, points_{points}, largest_{largest}, offsets_(p.buffers.size()) {}
 
-  // By point: what every plan needs there. Call before the rest.
+  // By point: the least that every plan needs there. Call before the rest.
   void add_bound(bytes bound) { bounds_.push_back(std::max<bytes>(bound, 1)); }
 
   candidate rate(std::vector<index> order) {

@@ -1,4 +1,4 @@
-// The problem of one memory as a checker of refutations sees it: what shares a base is one body.
+// The problem of one memory as a checker of refutations sees it: buffers that share a base are one body.
 #pragma once
 
 #include <cstdint>

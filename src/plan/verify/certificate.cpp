@@ -38,7 +38,7 @@ bool overlap(const buffer& a, const buffer& b) {
   return false;
 }
 
-// An addresses' range in which a buffer may not lie.
+// A range of addresses in which a buffer may not lie.
 struct address_range {
   bytes lo = 0;
   bytes hi = 0;
@@ -55,7 +55,7 @@ class length_sums {
     }
   }
 
-  // The largest that is at most `room`; at least that.
+  // Returns the largest sum that is at most `room`; at least that.
   bytes most_that_fits(bytes room) {
     if (all_ <= room) return all_;
     const std::size_t cells = room / unit_;
@@ -173,7 +173,7 @@ class proof_verifier {
     return pairs;
   }
 
-  // Tells the wait what was looked at since it was last asked.
+  // Reports the looks since the last call to the wait.
   bool over() const { return wait_.over(std::exchange(looks_, 0)); }
 
   objection object(const char* rule, std::optional<index> a = {}, std::optional<index> b = {}, bytes number = 0) const {
@@ -213,7 +213,7 @@ class proof_verifier {
     return reach;
   }
 
-  // The largest divisor of `step` of which the base of buffer i is a multiple: the step's share in each alignment it
+  // Returns the largest divisor of `step` that divides the base of buffer i: the step's share in each alignment it
   // obeys, put together.
   bytes share_of(bytes step, index i, const memory* place) const {
     bytes obeyed = place == nullptr ? 1 : std::gcd(step, place->alignment);
@@ -275,7 +275,7 @@ class proof_verifier {
     return base;
   }
 
-  // The stack's members, or what is wrong with them.
+  // Collects the stack's members. Returns the first fault.
   std::optional<objection> collect(const argument& why, std::vector<index>& members) const {
     if (why.at) {
       if (p_.conflicts) return object("a tick, where the problem gives conflicts instead of lifetimes");
@@ -317,7 +317,7 @@ class proof_verifier {
       const memory* place = p_.memories.empty() ? nullptr : &p_.memories[why.memory.value_or(0)];
       if (why.step == 0) return object("a step of zero");
       if (why.step > max_address) return object("a step above 2^62 bytes");
-      // A pin holds in whichever memory its buffer lives: it blocks this one only where it can be in no other.
+      // A pin holds in any memory its buffer lives in: it blocks this one only if it can be in no other.
       std::vector<index> pinned = pinned_;
       looks_ += pinned.size();
       if (p_.memories.size() > 1) std::erase_if(pinned, [&](index i) { return over() || !only_in(i, *why.memory); });
@@ -331,7 +331,7 @@ class proof_verifier {
     return {};
   }
 
-  // The least arena of one memory that holds the stack.
+  // Returns the least arena of one memory that holds the stack.
   bytes height(const std::vector<index>& stacked, const std::vector<index>& pinned, bytes step,
                const memory* place) const {
     constexpr std::size_t most_head_work = 10'000'000;

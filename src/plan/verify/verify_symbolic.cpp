@@ -70,7 +70,7 @@ class order_verifier {
     return size + (rest == 0 ? 0 : p_.granularity_of(i) - rest) + p_.tail_pad_of(i);
   }
 
-  // Two buffers that a chain of supports has to order; most rest on each other at once.
+  // Notes two buffers that a chain of supports has to order; most rest on each other directly.
   void join(index a, index b) {
     if (footprints_[a] == 0 || footprints_[b] == 0 || a == b) return;
     const index low = std::min(place_[a], place_[b]), high = std::max(place_[a], place_[b]);

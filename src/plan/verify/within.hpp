@@ -10,7 +10,7 @@
 
 namespace berth::plan {
 
-// As verify(); where the wait ends before it is done, nothing is said of the plan.
+// Works as verify(); reports no violation of the plan if the wait ends before it is done.
 [[nodiscard]] std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait);
 
 // Tells whether arguments of the kind search count as proved: for the planner itself, which made the search.

@@ -43,7 +43,7 @@ bool live_together(const buffer& a, const buffer& b) {
   return false;
 }
 
-// How far the buffers of memory m may reach where penalties come before the arena; nothing where they do not.
+// Returns how far the buffers of memory m may reach if penalties come before the arena; nothing if they do not.
 std::optional<bytes> room_of(const problem& p, const options& o, index m) {
   if (!o.penalty_first || o.work == effort::fast || p.max_slab) return std::nullopt;
   const std::optional<bytes>& capacity = p.memories.empty() ? p.capacity : p.memories[m].capacity;
@@ -159,7 +159,7 @@ class local_search {
           std::partition_point(apart.begin(), apart.end(), [at](const byte_range& r) { return r.hi <= at; });
       return next == apart.end() || next->lo >= at + size;
     };
-    // Only the edges of other blocks can be better than what lies between them.
+    // Only the edges of other blocks can be better than places between them.
     std::vector<bytes> candidates{0};
     const auto beside = [&](bytes lo, bytes hi) {
       if (hi <= reach) candidates.push_back(align_up(hi, alignment));
@@ -216,7 +216,7 @@ class pairs_apart {
 
   [[nodiscard]] std::size_t pairs() const { return place_.reuse_penalties.size(); }
 
-  // Offsets by member that pay least, no more than those given; nodes are added to `spent`.
+  // Returns offsets by member that pay least, no more than those given; adds nodes to `spent`.
   std::vector<bytes> least(std::vector<bytes> offsets, std::uint64_t& spent) {
     best_.offsets = std::move(offsets);
     least_ = reuse_penalty_of(place_, best_);
@@ -269,7 +269,7 @@ class pairs_apart {
   int plans_ = 0;
 };
 
-// Place by place, those of not too many buffers.
+// Searches place by place those of not too many buffers.
 void pay_least(const problem& p, const options& o, const patience& wait, plan& answer) {
   std::map<std::pair<index, index>, std::vector<index>> places;
   for (index i = 0; i < p.buffers.size(); ++i) {

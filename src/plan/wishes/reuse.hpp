@@ -8,7 +8,7 @@
 
 namespace berth::plan {
 
-// The sum of the weights of the penalties whose two buffers share bytes. O(penalties).
+// Returns the sum of the weights of the penalties whose two buffers share bytes. O(penalties).
 [[nodiscard]] double reuse_penalty_of(const problem& p, const plan& answer);
 
 // Lowers the reuse penalty in the same arena (within the capacity if `o` says that penalties come first):
