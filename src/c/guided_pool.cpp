@@ -8,7 +8,6 @@ namespace {
 
 using namespace berth::c;
 
-// Calls do_it(guided pool).
 template <class Do>
 berth_status on_guided(const berth_pool* handle, Do do_it) noexcept {
   return on_pool(handle, [&](held_pool& held) {

@@ -40,7 +40,7 @@ struct held_pool {
   [[nodiscard]] const device& get_device() const noexcept { return own->get_device(); }
 };
 
-// A request of this thread that asks the caller for memory, and what it uses meanwhile.
+// A request of this thread that asks the caller for memory, and the pool and stream it uses meanwhile.
 class asking_caller {
  public:
   asking_caller(const held_pool& pool, const stream& on) noexcept
@@ -97,7 +97,7 @@ berth_status destroy(handles<T>& table, const void* handle, const char* kind) no
   return table.remove(handle) ? succeed() : no_such(handle, kind);
 }
 
-// A new handle of `object`.
+// Makes a new handle of `object`.
 template <class T, class Handle>
 berth_status give(handles<T>& table, std::shared_ptr<T> object, Handle** out, const char* too_many) {
   void* const number = table.add(std::move(object));
@@ -106,7 +106,7 @@ berth_status give(handles<T>& table, std::shared_ptr<T> object, Handle** out, co
   return succeed();
 }
 
-// Calls do_it(), which gives a status; what it throws is one too.
+// Returns the status of do_it(); exceptions become one too.
 template <class Do>
 berth_status guarded(Do do_it) noexcept {
   try {
@@ -124,7 +124,7 @@ berth_status guarded(Do do_it) noexcept {
   }
 }
 
-// Calls do_it(the pool that the handle names), as guarded().
+// Calls do_it(the pool that the handle names) under guarded().
 template <class Do>
 berth_status on_pool(const berth_pool* handle, Do do_it) noexcept {
   const auto held = pools().look_up(handle);
@@ -132,7 +132,6 @@ berth_status on_pool(const berth_pool* handle, Do do_it) noexcept {
   return guarded([&] { return do_it(*held); });
 }
 
-// The status of a result without a value.
 inline berth_status status_of(const result<void>& done) noexcept {
   return done ? succeed() : report(done.error());
 }
@@ -143,7 +142,7 @@ berth_status create_pool(const berth_device* device, const berth_pool_options* o
 
 berth_status give_statistics(const pool_statistics& known, berth_pool_statistics* to) noexcept;
 
-// As snprintf gives texts out.
+// Writes the text as snprintf does.
 inline berth_status give_text(std::string_view text, char* to, std::size_t room, std::size_t* length) noexcept {
   if (to == nullptr && room != 0) return fail(BERTH_INVALID, "text: null, and room for one");
   if (room != 0) {

@@ -97,7 +97,7 @@ const OrtMemoryInfo* info(const OrtAllocator* self) {
   return static_cast<const allocator&>(*self).given.info;
 }
 
-// By the names that ONNX Runtime gives the statistics of its own arena.
+// Fills in the names that ONNX Runtime gives the statistics of its own arena.
 OrtStatus* statistics(const OrtAllocator* self, OrtKeyValuePairs** out) {
   const auto& a = static_cast<const allocator&>(*self);
   *out = nullptr;

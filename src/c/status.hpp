@@ -8,7 +8,7 @@
 #include "berth/core/result.hpp"
 #include "berth/status.h"
 
-// Floors 0 to 2 are also built without exceptions; where memory runs out, the program then ends in operator new.
+// Floors 0 to 2 are also built without exceptions; without memory the program then ends in operator new.
 #if defined(__cpp_exceptions)
 #define BERTH_TRY try
 #define BERTH_CATCH_BAD_ALLOC(what) \

@@ -59,7 +59,7 @@ class one_device {
     const auto of = graphs_.load(std::memory_order_acquire) != 0 ? graph_of(on) : std::nullopt;
     return of ? take_for_graph(size, on, s, *of) : take(size, s);
   }
-  // False: it is no block in PyTorch's hands.
+  // Returns false if it is no block in PyTorch's hands.
   bool free(void* block) {
     if (graphs_.load(std::memory_order_acquire) != 0) {
       const std::lock_guard held{lock_};
@@ -88,7 +88,7 @@ class one_device {
     g.takes = std::move(takes);
     graphs_.store(graph_pools_.size(), std::memory_order_release);
   }
-  // These two: false where there is no such pool.
+  // These two return false if there is no such pool.
   bool end_graph(berth_torch_pool_id id) {
     const std::lock_guard held{lock_};
     const auto found = graph_pools_.find(id);
@@ -130,7 +130,7 @@ class one_device {
   }
   stream& known(void* native) {
     const std::lock_guard held{lock_};
-    // In the child of a fork, where the device goes on there: nothing runs for the parent's streams.
+    // In the child of a fork, if the device works there: nothing runs for the parent's streams.
     const std::uint32_t now = berth::detail::process_generation();
     if (process_ != now && device.backend().works_here()) {
       streams_.clear();
@@ -216,7 +216,7 @@ class one_device {
   std::atomic<std::size_t> graphs_{0};  // how many pools of graphs there are, so that nobody locks where there is none
 };
 
-// Never destroyed: PyTorch frees while the process ends, in whatever order, and drivers are gone then.
+// Never destroyed: PyTorch frees while the process ends, in any order, and drivers are gone then.
 struct all_devices {
   std::string kind = "cuda";
   bytes limit = berth::max_bytes;
@@ -294,7 +294,7 @@ berth::result<one_device*> open_device(int number) {
   return a.devices.emplace(number, std::move(made)).first->second.get();
 }
 
-// The same for PyTorch, which knows exceptions only.
+// Returns the same for PyTorch, which knows exceptions only.
 one_device& device_of(int number) {
   const auto found = open_device(number);
   if (!found) throw std::runtime_error{"berth: " + name_of_device(number) + ": " + found.error().what};

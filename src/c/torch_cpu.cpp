@@ -26,7 +26,7 @@ struct allocator final : c10::Allocator {
   void copy_data(void* to, const void* from, std::size_t size) const { std::memcpy(to, from, size); }
 };
 
-// Never destroyed: tensors go while the process ends, in whatever order.
+// Never destroyed: tensors go while the process ends, in any order.
 [[maybe_unused]] const bool registered = [] {
   c10::SetCPUAllocator(new allocator, 1);
   return true;

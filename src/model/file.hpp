@@ -1,4 +1,4 @@
-// Whole files as text, gunzipped where they are gzip (by their first two bytes, not by their name). The path "-" is
+// Whole files as text, gunzipped if they are gzip (by their first two bytes, not by their name). The path "-" is
 // standard input, which is read once, and standard output; a file of that name is "./-".
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace berth::model {
 
-// The longest file that is read, gunzipped: what never ends is refused too.
+// The longest file that is read, gunzipped: an endless one is refused too.
 inline constexpr std::size_t longest_text = std::size_t{1} << 31;
 
 // Bounds of unpacked files: the first of these or, if larger, so many times the packed size. Text packs ten to a
@@ -22,7 +22,7 @@ inline constexpr std::size_t most_buffers = std::size_t{1} << 24;
 // memory. Also throws it for one longer than `longest`, packed beyond the bounds above.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t longest = longest_text);
 
-// A file read in parts, so that what it is can be told before it is read whole; it may be a pipe.
+// A file read in parts, so that its kind is known before it is read whole; it may be a pipe.
 class input_file {
  public:
   // Throws input_error, as read_file() does; so do the others.
@@ -31,10 +31,10 @@ class input_file {
   input_file& operator=(const input_file&) = delete;
   ~input_file();
 
-  // The next `most` bytes at the end of `text`: fewer only where the file ends.
+  // Appends the next `most` bytes to `text`: fewer only if the file ends.
   void append_to(std::string& text, std::size_t most);
 
-  // The rest at the end of `text`. Throws where that is then longer than `longest`; of a plain file before it is read.
+  // Appends the rest to `text`. Throws if that is then longer than `longest`; for a plain file before it is read.
   void append_rest_to(std::string& text, std::size_t longest);
 
  private:
@@ -43,12 +43,12 @@ class input_file {
   std::size_t read_ = 0;  // of the text, so far
 };
 
-// Without the mark that some editors put before UTF-8.
+// Drops the mark that some editors put before UTF-8.
 inline void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
 }
 
-// read_file() of what such editors have written.
+// Returns read_file() without that mark.
 [[nodiscard]] inline std::string read_text_file(const std::string& path) {
   std::string text = read_file(path);
   drop_byte_order_mark(text);

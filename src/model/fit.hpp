@@ -1,7 +1,7 @@
-// The largest value of a model's dimension that a memory holds: what `berth fit` and berth.fit answer.
+// The largest value of a model's dimension that a memory holds: the answer of `berth fit` and berth.fit.
 //
-// A problem with dimensions is planned once for all values (plan/symbolic.hpp), of which each is then an evaluation of
-// the order. A model is lowered and planned anew at each value that is tried, since kernels and layouts depend on it.
+// A problem with dimensions is planned once for all values (plan/symbolic.hpp), each of which is then an evaluation of
+// the order. A model is lowered and planned anew at each value tried, since kernels and layouts depend on it.
 #pragma once
 
 #include <cstdint>

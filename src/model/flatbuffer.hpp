@@ -24,7 +24,7 @@ class flatbuffer {
 
   [[nodiscard]] place root() const { return follow(0); }
 
-  // The field's value, or the default where the table leaves it out.
+  // Returns the field's value, or the default if the table leaves it out.
   template <class Number>
   [[nodiscard]] Number number(place table, unsigned field, Number otherwise) const {
     const place at = find(table, field);
@@ -67,7 +67,7 @@ class flatbuffer {
     const auto offset = read<std::uint16_t>(at + 4 + 2 * field);
     return offset == 0 ? 0 : table + offset;
   }
-  // How many fields the table's kind had when it was written.
+  // Returns how many fields the table's kind had when it was written.
   [[nodiscard]] unsigned fields(place table) const {
     const auto vtable = static_cast<place>(static_cast<std::int64_t>(table) - read<std::int32_t>(table));
     return (read<std::uint16_t>(vtable) - 4u) / 2;
@@ -90,7 +90,7 @@ class flatbuffer {
     if (distance == 0 || distance > bytes_.size() - at) broken();
     return at + distance;
   }
-  // Parts may share bytes, so that a small file could stand for a large one: what is read of it has a limit.
+  // Limits the bytes read: parts may share bytes, so that a small file could stand for a large one.
   std::size_t spend(std::size_t n) {
     if (n > budget_) fail("not a TFLite model: its parts overlap");
     budget_ -= n;

@@ -36,8 +36,7 @@ struct runner::state {
 
   ~state() { (void)queue->synchronize(); }  // operations and blocks are in use until then
 
-  // All steps, on the stream's thread: one handing over where one for each would wake that thread for kernels shorter
-  // than that takes.
+  // Runs all steps on the stream's thread. Handing over each would wake that thread for kernels shorter than the wake.
   static void run_all(void* self) noexcept {
     for (const step& s : static_cast<state*>(self)->steps) s.operation->execute(s.addresses, s.workspace);
   }

@@ -109,7 +109,6 @@ std::vector<double> results_of(const judged& j, std::size_t inputs, std::size_t 
   return values;
 }
 
-// Returns the same request with every float in f64.
 request in_f64(request q) {
   for (auto& input : q.inputs) {
     if (input && is_real(input->type)) input->type = element::f64;

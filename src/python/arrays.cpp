@@ -1,4 +1,4 @@
-// Problem.from_arrays: what numpy, array.array and other buffers hold is read where it lies, lists item by item.
+// Problem.from_arrays: reads numpy, array.array and other buffers in place, lists item by item.
 #include <pybind11/pybind11.h>
 #include <sys/mman.h>
 

@@ -89,7 +89,7 @@ set_handler numpys() {
   return reinterpret_cast<set_handler>(table[set_handler_at]);
 }
 
-// Entered once at a time; what was there before comes back.
+// Entered once at a time; the former handler comes back at the end.
 class numpy_memory {
  public:
   explicit numpy_memory(std::shared_ptr<pool_home> home) : home_{std::move(home)} {}

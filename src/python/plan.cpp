@@ -44,7 +44,7 @@ bytes offset_at(const solved& s, py::ssize_t i) {
   return offsets[static_cast<std::size_t>(i < 0 ? i + count : i)];
 }
 
-// Rows of name, lower, upper, offset and size: what pictures are drawn from.
+// Returns rows of name, lower, upper, offset and size, for pictures.
 py::list boxes_of(const solved& s) {
   py::list rows;
   if (!s.answer.has_offsets()) return rows;

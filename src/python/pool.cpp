@@ -1,5 +1,4 @@
-// berth.Pool, berth.Stream and berth.Arena: memory in stream order for Python, which keeps a pool for as long as
-// anything lies in it.
+// berth.Pool, berth.Stream and berth.Arena: memory in stream order for Python. Blocks and arenas keep their pool.
 #include "berth/pool/pool.hpp"
 
 #include <pybind11/stl.h>

@@ -20,7 +20,7 @@ class refusal : public std::invalid_argument {
  public:
   explicit refusal(const std::string& what, std::optional<std::size_t> item = std::nullopt)
       : std::invalid_argument{what}, item_{item} {}
-  // The place of what is wrong, where the argument is a list or an array.
+  // Returns the place of the fault, if the argument is a list or an array.
   [[nodiscard]] std::optional<std::size_t> item() const noexcept { return item_; }
 
  private:
@@ -37,7 +37,7 @@ class refusal : public std::invalid_argument {
 [[nodiscard]] std::optional<bytes> to_bytes_or_none(py::handle number, const char* field);
 [[nodiscard]] plan::tick to_tick(py::handle number, const char* field);
 
-// Declares InputError and has refusals and the readers' input_error become it.
+// Declares InputError, which refusals and the readers' input_error become.
 void declare_errors(py::module_& m);
 
 }  // namespace berth::python

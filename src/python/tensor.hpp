@@ -47,7 +47,7 @@ struct pool_home {
   pool_home(const pool_home&) = delete;
   pool_home& operator=(const pool_home&) = delete;
 
-  // A stream whose work may hold the pool's memory back.
+  // Adds a stream whose work may hold the pool's memory back.
   void add(const stream& s);
 
   // Returns the stream of memory that the host writes at once: no other stream's work touches what the pool gives to
@@ -76,8 +76,7 @@ struct queue {
 };
 using queue_pointer = std::shared_ptr<queue>;
 
-// A block in its stream's order. Its last holder may let go of it on any thread, with or without the interpreter's
-// lock.
+// A block in its stream's order. Its last holder may drop it on any thread, with or without the interpreter's lock.
 struct held_block {
   queue_pointer on;
   block memory;
@@ -109,10 +108,9 @@ struct tensor_items {
 
   [[nodiscard]] bytes size() const;  // refused where it does not fit the addresses
 };
-// `dtype` is a name, a numpy.dtype or what has a __name__ such as numpy.float32; `shape` is one number or what gives
-// numbers.
+// `dtype` is a name, a numpy.dtype or has a __name__ such as numpy.float32; `shape` is one number or gives numbers.
 [[nodiscard]] tensor_items items_of(const py::object& dtype, const py::object& shape);
-// `shape` may be None too: as many items as fit `size` bytes. Refused where they are more than these.
+// `shape` may be None too: as many items as fit `size` bytes. Refuses more than these.
 [[nodiscard]] tensor_items items_within(bytes size, const py::object& dtype, const py::object& shape);
 
 // Makes a tensor over the bytes from `data`, which `owner` keeps and which hold the items.

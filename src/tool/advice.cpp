@@ -37,7 +37,7 @@ std::size_t sizes_in(const trace::log& log) {
   return sizes.size();
 }
 
-// The tightest limit under which the log still runs.
+// Tries the tightest limit under which the log still runs.
 advice about_fragmentation(const playback& p, const trace::log& log, const trace::log_summary& s, const trial& now,
                            const pool_options& options) {
   advice a{.threshold = "fragmentation", .before = now.fragmentation};

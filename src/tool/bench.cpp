@@ -1,4 +1,4 @@
-// berth bench memory: what a pool and zero-copy memory save, as one table. Every definition is printed with it.
+// berth bench memory: the savings of a pool and zero-copy memory, as one table. Every definition is printed with it.
 #include <chrono>
 #include <cstdio>
 #include <cstring>

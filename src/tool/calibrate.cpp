@@ -1,8 +1,7 @@
-// berth calibrate: what scratch costs on this machine, built with this compiler and these flags.
+// berth calibrate: the cost of scratch on this machine, built with this compiler and these flags.
 //
-// Hardening flags move the answer: -ftrivial-auto-var-init fills an inline buffer on every use,
-// -fstack-clash-protection probes it. So the threshold is measured with the flags that Berth was built with, not
-// written down once.
+// Hardening flags change the result: -ftrivial-auto-var-init fills an inline buffer on every use, and
+// -fstack-clash-protection probes it. So the threshold is measured with the flags that Berth was built with.
 #include <pthread.h>
 
 #include <algorithm>
@@ -76,7 +75,7 @@ double cost(std::size_t n) {
   return least;
 }
 
-// How many frames with such a scratch a stack holds before less than the reserve is left.
+// Returns how many frames with such a scratch a stack holds before less than the reserve is left.
 template <std::size_t InlineBytes>
 [[gnu::noinline]] int nest(int depth) {
   scratch<char, InlineBytes> s(InlineBytes + 1);  // more than fits inline: the arena's depth is counted too

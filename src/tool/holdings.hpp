@@ -11,7 +11,7 @@
 
 namespace berth::tool {
 
-// Blocks or buffers that are called the same.
+// Blocks or buffers of one name.
 struct holding {
   std::uint64_t blocks = 0;
   bytes size = 0;
@@ -26,7 +26,7 @@ struct peak {
 [[nodiscard]] peak peak_of(const std::vector<life>& all);
 
 [[nodiscard]] holdings alive_at(const std::vector<life>& all, std::int64_t time);
-// At the end of a snapshot.
+// Returns the holdings at the end of a snapshot.
 [[nodiscard]] holdings alive_in(const trace::snapshot& s);
 
 using named_holding = std::pair<std::string, holding>;

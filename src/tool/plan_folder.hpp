@@ -29,10 +29,10 @@ struct folder_call {
   bool quiet = false;
 };
 
-// "2/8" in two, from 1/1 on. Throws usage_error.
+// Splits "2/8" in two, from 1/1 on. Throws usage_error.
 void parse_shard(const std::string& text, folder_call& call);
 
-// The exit status; throws usage_error, and input_error behind the last problem where some could not be planned.
+// Returns the exit status. Throws usage_error, and input_error behind the last problem if some could not be planned.
 int plan_folder(const folder_call& call);
 
 }  // namespace berth::tool

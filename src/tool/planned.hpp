@@ -29,7 +29,7 @@ class no_plan : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Planned as `berth plan` does without options, at the largest values of its dimensions; with traffic its stays. Throws
+// Plans as `berth plan` does without options, at the largest values of its dimensions; with traffic its stays. Throws
 // input_error and no_plan.
 [[nodiscard]] plan_facts facts_planned(const model::problem_file& file, progress_line& line);
 

@@ -95,7 +95,7 @@ class segments {
     }
     return size;
   }
-  // Gives segments that are wholly free back to the device, and says how much that is.
+  // Gives segments that are wholly free back to the device, and returns their bytes.
   bytes release_free_segments() {
     bytes released = 0;
     while (!idle_.empty()) {

@@ -27,7 +27,7 @@ class policy {
   policy& operator=(const policy&) = delete;
   virtual ~policy() = default;
 
-  // A handle, or 0 where the capacity does not suffice. Streams are numbered from 0.
+  // Returns a handle, or 0 if the capacity does not suffice. Streams are numbered from 0.
   virtual std::uint64_t allocate(bytes size, std::uint32_t stream) = 0;
   virtual void free(std::uint64_t handle, bytes size, std::uint32_t stream) = 0;
   [[nodiscard]] virtual figures result() = 0;

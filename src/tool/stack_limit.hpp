@@ -1,4 +1,4 @@
-// The largest buffer that a thread's stack bears: what OpenBLAS's MAX_STACK_ALLOC, or an inline buffer, may be there.
+// The largest buffer that a thread's stack bears: the bound of OpenBLAS's MAX_STACK_ALLOC, or of an inline buffer.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct stack_limit {
   std::size_t safe = 0;     // ... less what is left for the frames below it
 };
 
-// Left for what the function with the buffer calls, and for a signal handler.
+// Left for calls of the function with the buffer, and for a signal handler.
 inline constexpr std::size_t stack_reserve = 16 << 10;
 
 // Tries buffers, doubled and then halved in between, each on a thread of a child process, where it may overflow.

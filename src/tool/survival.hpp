@@ -1,5 +1,5 @@
-// Would Berth's pool have served what another engine's allocator did, and with how much less? Found by replaying its
-// log through the pool under ever tighter limits, on a device without memory.
+// Finds whether Berth's pool would have served the log of another engine's allocator, and with how much less. Replays
+// it through the pool under ever tighter limits, on a device without memory.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ struct failure {
   }
 };
 
-// Empty where none failed.
+// Empty if none failed.
 [[nodiscard]] std::optional<failure> last_failure(const trace::engine_log& log, progress_line& line);
 
 }  // namespace berth::tool

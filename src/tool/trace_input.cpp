@@ -56,7 +56,7 @@ plan_facts read_plan_facts(const json_value& root) {
   return plan;
 }
 
-// The bytes alive at once, the most over time; of several memories or slabs each alone, added up.
+// Returns the most bytes alive at once; for several memories or slabs each alone, added up.
 bytes peak_of(const std::vector<trace::rectangle>& buffers) {
   std::map<std::string, std::map<std::int64_t, std::int64_t>> changes;
   for (const trace::rectangle& r : buffers) {
@@ -241,7 +241,7 @@ trace::snapshot read_snapshot(const json_value& root) {
   return s;
 }
 
-// Throws input_error where the engine's log is not one.
+// Throws input_error if the engine's log is not one.
 trace::engine_log checked(const std::string& path, result<trace::engine_log> log, const char* unit) {
   if (log) return *std::move(log);
   if (log.error().number == 0) throw model::input_error(path, log.error().what);

@@ -37,8 +37,8 @@ using trace_input = std::variant<plan_facts, trace::log, trace::snapshot, trace:
 
 using shown_input = std::variant<plan_facts, trace::log, trace::snapshot, trace::engine_log>;
 
-// A file or a model (with `dims` as read_problem_arguments() takes them); a problem is planned. Throws usage_error,
-// input_error, and no_plan (planned.hpp).
+// Reads a file or a model (with `dims` as read_problem_arguments() takes them), and plans a problem. Throws
+// usage_error, input_error, and no_plan (planned.hpp).
 [[nodiscard]] shown_input read_shown_input(const std::string& argument, const std::vector<std::string>& dims,
                                            progress_line& line);
 

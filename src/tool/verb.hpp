@@ -27,7 +27,7 @@ class usage_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Declares the verb's options and returns what runs it.
+// Declares the verb's options and returns its function.
 using declare_verb = std::function<int()> (*)(CLI::App& app);
 
 std::function<int()> declare_plan(CLI::App& app);

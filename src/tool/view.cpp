@@ -135,7 +135,7 @@ trace::picture picture_of(const trace::snapshot& s) {
   return p;
 }
 
-// As the engine's own allocator placed them.
+// Returns the picture as the engine's own allocator placed the blocks.
 trace::picture picture_of(const trace::engine_log& log) {
   trace::picture p = picture_of(log.history);
   p.facts.emplace_back("by", std::string{log.engine} + ", device " + std::to_string(log.device));

@@ -113,7 +113,7 @@ class turns {
   struct pair {
     std::size_t allocation, free;
   };
-  // Allocations where a block is alive: those whose free is known, and the others.
+  // Allocations at the place of a live block: those whose free is known, and the others.
   struct late {
     std::vector<pair> pairs;
     std::vector<std::size_t> open;

@@ -25,7 +25,7 @@ class chunk_store {
   void touch() noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return spare_.empty(); }
-  // An empty chunk, or null.
+  // Returns an empty chunk, or null.
   [[nodiscard]] chunk* take() noexcept;
   void give_back(chunk* c) noexcept { spare_.push_back(c); }  // there is room for all
 

@@ -35,7 +35,7 @@ class reader {
     return false;
   }
 
-  // A step is in the first of these that knows its opcode.
+  // Each opcode's step is in the first of these that knows it.
   bool step(unsigned char op) {
     switch (op) {
       case 'c':
@@ -85,7 +85,7 @@ class reader {
     stack_.push_back(v);
     return true;
   }
-  // Values above the last mark.
+  // Returns the number of values below the last mark.
   [[nodiscard]] std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   bool has(std::size_t n) {
     return stack_.size() - floor() >= n || fail("an opcode wants more values than there are before it");

@@ -26,7 +26,7 @@ struct pickle {
   std::vector<std::vector<value>> containers;  // lists, tuples and sets; a dictionary's keys and values by turns
   value root;
 
-  // The items of a list, or of a dictionary; null of anything else.
+  // Returns the items of a list, or of a dictionary; null for anything else.
   [[nodiscard]] const std::vector<value>* list(const value& v) const noexcept;
   [[nodiscard]] std::optional<std::string_view> text(const value& v) const noexcept;
   [[nodiscard]] static std::optional<std::uint64_t> number(const value& v) noexcept;  // not of a negative one

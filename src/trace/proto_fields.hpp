@@ -9,7 +9,6 @@
 
 namespace berth::trace {
 
-// The name of a field of the text form.
 struct field_name {
   std::string_view name;
   unsigned number;

@@ -59,7 +59,7 @@ class snapshot_reader {
     return true;
   }
 
-  // The device with the most events; without any, the first segment's.
+  // Chooses the device with the most events; without any, the first segment's.
   bool choose_device() {
     std::size_t most = 0;
     std::uint32_t with_history = 0;
@@ -79,7 +79,7 @@ class snapshot_reader {
     return true;
   }
 
-  // Each dictionary is looked at once, so that few bytes cannot stand for many events.
+  // Looks at each dictionary once, so that few bytes cannot stand for many events.
   bool enter(const value& v) {
     if (v.is != pickle::kind::dict) return fail("an event, segment or block is no dictionary");
     if (seen_[static_cast<std::size_t>(v.n)]) return fail("an event, segment or block is there twice");
@@ -198,7 +198,7 @@ class snapshot_reader {
     }
   }
 
-  // Needs the history as it is handed out.
+  // Needs the finished history.
   void find_holes() {
     if (!held_at_failure_) return;
     failed_request& f = out_.failed.back();
@@ -230,7 +230,8 @@ class snapshot_reader {
     return v != nullptr && v->is == pickle::kind::boolean && v->n != 0;
   }
 
-  // PyTorch 2.0 has what a block was asked for, and where, in a list of its former owners, the last one first.
+  // Returns the block's last owner: PyTorch 2.0 keeps requested size and place in a list of former owners, the last
+  // first.
   [[nodiscard]] const value* history_of(const value& block) const {
     const value* all = p_.find(block, "history");
     if (all == nullptr || all->is != pickle::kind::list || p_.list(*all)->empty()) return nullptr;
@@ -259,7 +260,7 @@ class snapshot_reader {
     std::uint32_t line = 0;
   };
 
-  // Looked at once: a list of two bytes an entry can name one frame, with a long path, a million times.
+  // Looks at a frame once: a list of two bytes an entry can name one frame, with a long path, a million times.
   const known_frame& known(const value& frame) {
     static constexpr known_frame none;
     if (frame.is != pickle::kind::dict) return none;

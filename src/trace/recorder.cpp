@@ -62,7 +62,7 @@ struct recorder::state : std::enable_shared_from_this<state> {
   std::vector<std::shared_ptr<lane>> idle;
   detail::thread_directory<event_buffer> buffers;  // the threads' lanes
   chunk_store store;
-  // With room for all chunks.
+  // Has room for all chunks.
   std::vector<chunk*> full;     // in the order in which they filled up
   std::vector<chunk*> residue;  // what is left of the oldest, each thread's in its order
   owners among;
@@ -95,7 +95,7 @@ struct recorder::state : std::enable_shared_from_this<state> {
     *at = next;
   }
 
-  // All there are, for forks: every lock is held across one. Taken before any other.
+  // All recorders, for forks: every lock is held across one. Taken before any other.
   static inline constinit std::mutex listed;
   static inline constinit state* first = nullptr;
   state* next = nullptr;
@@ -178,7 +178,7 @@ void recorder::state::leave(const std::shared_ptr<lane>& l) noexcept {
   idle.push_back(l);
 }
 
-// Writes a stamp, into a fresh chunk where the open one is full. False where there is none to be had.
+// Writes a stamp, into a fresh chunk if the open one is full. False if there is none.
 bool recorder::state::prepare(lane& l) noexcept {
   record* at = l.at.load(std::memory_order_relaxed);
   record* end = l.open == nullptr ? nullptr : l.open->records.data() + store.chunk_records();

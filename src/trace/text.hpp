@@ -15,7 +15,7 @@ namespace berth::trace {
   return front;
 }
 
-// The line without the blanks and the carriage return around it.
+// Returns the line without the blanks and the carriage return around it.
 [[nodiscard]] inline std::string_view trim(std::string_view text) {
   constexpr std::string_view blank = " \t\r";
   const std::size_t first = text.find_first_not_of(blank);

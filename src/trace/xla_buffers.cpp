@@ -45,7 +45,7 @@ class xla_reader {
   }
 
  private:
-  // For each field of the message; false where it or what `f` does with it is wrong.
+  // Calls `f` for each field of the message; false if the field is wrong or `f` fails.
   template <class F>
   bool each(std::string_view message, std::span<const field_name> names, F f, std::span<const field_name> words = {}) {
     proto_fields fields{message, binary_, names, words};
@@ -63,7 +63,7 @@ class xla_reader {
     }
     return false;
   }
-  // A byte's offset, or a line.
+  // Returns a byte's offset, or a line.
   [[nodiscard]] std::uint64_t place() const {
     if (at_ == nullptr) return 0;
     const auto before = static_cast<std::size_t>(at_ - text_.data());

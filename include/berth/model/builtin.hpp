@@ -20,10 +20,11 @@
 namespace berth::model {
 
 [[nodiscard]] std::vector<std::string> builtin_names();
-// By its full name; nothing where there is none.
+// Returns the model of that full name; nothing if there is none.
 [[nodiscard]] std::optional<description> builtin(std::string_view name);
 
-// Pseudo-random values in [-scale, scale): the same for the same seed everywhere. Runs take them as input by default.
+// Returns pseudo-random values in [-scale, scale): the same for the same seed everywhere. Runs take them as input by
+// default.
 [[nodiscard]] std::vector<float> pseudo_random(std::size_t count, std::uint64_t seed, float scale = 1);
 // Returns the same as elements of any type. Floats are rounded from those above, and booleans are their signs. Integers
 // of eight bits spread over all of their type; wider ones over 0 to 9, which most indices may be. The type is not

@@ -1,7 +1,4 @@
-// A model as plain data: what a file (or a builder) says, before anything is decided about memory or kernels.
-//
-// Operators, attributes and their meaning are ONNX's (https://github.com/onnx/onnx/blob/main/docs/Operators.md), at
-// the opset the file declares; readers of other formats translate. Nodes are in execution order.
+// A model as plain data: the content of a file (or a builder), before any decision about memory or kernels.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -38,8 +35,8 @@ struct node {
   std::vector<std::string> inputs{};  // "": an optional input left out
   std::vector<std::string> outputs{};
   op::attributes attributes{};
-  // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop, Scan or SequenceMap. Lowering puts what
-  // they hold in the place of the node.
+  // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop, Scan or SequenceMap. Lowering puts their
+  // content in the place of the node.
   std::map<std::string, std::shared_ptr<const subgraph>> bodies{};
 };
 
@@ -77,7 +74,7 @@ template <class T>
 
 // Returns "1x3x224x224"; "scalar" for no dimensions.
 [[nodiscard]] std::string text_of(const shape& s);
-// The node's name and operator as messages say it: "node 'NAME' (Conv)".
+// Returns the node's name and operator for messages: "node 'NAME' (Conv)".
 [[nodiscard]] std::string called(const node& n);
 
 }  // namespace berth::model

@@ -23,7 +23,7 @@ class input_error : public std::runtime_error {
         file_length_{called(file).size()},
         line_{line} {}
 
-  // As the text names it; and the line, or 0.
+  // Returns the file as the text names it.
   [[nodiscard]] std::string_view file() const noexcept { return std::string_view{what()}.substr(0, file_length_); }
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
 

@@ -23,7 +23,7 @@
 
 namespace berth::model {
 
-// By name, or by place ("x.0": the first of x): the dimensions that the file leaves open ("batch" = 1). Besides,
+// The sizes of dimensions that the file leaves open ("batch" = 1), by name or by place ("x.0": the first of x). Also
 // "x.length" of an input that is a sequence, whose tensors are "x[0]" and so on, and "x.present" = 0 for an optional
 // left out.
 using dimensions = std::map<std::string, std::int64_t>;

@@ -25,9 +25,9 @@ class per_tensor_runner {
 
   // Enqueues one run that reads its inputs from these addresses. The inputs stay alive until it is done.
   result<void> run(std::span<const void* const> inputs);
-  // After a run is done, until the next.
+  // Returns output i after a run is done, until the next.
   [[nodiscard]] const void* output(std::size_t i) const noexcept;
-  // The most bytes that were allocated at once in any run.
+  // Returns the most bytes that were allocated at once in any run.
   [[nodiscard]] bytes peak() const noexcept;
 
  private:

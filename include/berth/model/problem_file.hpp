@@ -41,8 +41,8 @@ struct problem_file {
   bool counts_all = true;                        // false: a note names memory that is not counted; no plan is optimal
 };
 
-// The problem under the rules of this name besides its own (plan::make_stricter). Throws input_error: no such rules, or
-// an alignment of both exceeds 64 bits.
+// Makes the problem obey the rules of this name besides its own (plan::make_stricter). Throws input_error: no such
+// rules, or an alignment of both exceeds 64 bits.
 void add_rules(problem_file& file, std::string_view name);
 
 // Returns the bytes of all buffers without sharing, nothing in place: `without reuse` means this everywhere.

@@ -61,9 +61,9 @@ class runner {
   std::unique_ptr<state> state_;
 };
 
-// Bytes of all values and workspaces if each had memory of its own.
+// Returns the bytes of all values and workspaces if each had memory of its own.
 [[nodiscard]] bytes no_reuse_bytes(const program& p);
-// Bytes of the largest workspace: one is alive at a time.
+// Returns the bytes of the largest workspace: one is alive at a time.
 [[nodiscard]] bytes largest_workspace(const program& p);
 
 }  // namespace berth::model

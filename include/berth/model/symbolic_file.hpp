@@ -11,7 +11,7 @@
 
 namespace berth::model {
 
-// plan_json() at the largest values, and besides: dimensions:[{name, least, most}], order:[id], and of each buffer
+// Returns plan_json() at the largest values. Adds dimensions:[{name, least, most}], order:[id], and of each buffer
 // alignment, size_formula and supports:[id]. Contract: file.symbolic; the plan is of the file's problem.
 [[nodiscard]] std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_plan& answer,
                                              double elapsed_ms);

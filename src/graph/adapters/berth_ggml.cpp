@@ -103,7 +103,7 @@ class time_limit {
   }
 
   [[nodiscard]] bool has_rest() const { return spent() < all_ / 2; }
-  // Options that end with the first half, or with all of it.
+  // Return options that end with the first half, or with all of it.
   [[nodiscard]] plan::options first_half(plan::options o) const { return until(o, all_ / 2); }
   [[nodiscard]] plan::options rest(plan::options o) const { return until(o, all_); }
 
@@ -184,7 +184,7 @@ bool is_this_ggml() {
 
 // ---- sharing ----
 
-// Makes `common` the allocator's store m. Its plans are rebased when they are placed next.
+// Makes `common` the allocator's store m. Rebases its plans when they are placed next.
 void adopt(ggml_gallocr& a, std::size_t m, const std::shared_ptr<store>& common) {
   if (a.stores[m] != common) a.stores[m]->remove(&a);
   enter_once(common->sharers, &a);
@@ -214,7 +214,7 @@ void offer(ggml_gallocr& a) {
 
 // ---- plans ----
 
-// A leaf of no backend (no node reads it) goes to the last one, which is the host.
+// Sets the homes. A leaf of no backend (no node reads it) goes to the last one, which is the host.
 void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const int* leaf_ids) {
   a.homes.clear();
   const auto add = [&](const int* ids, int count) {
@@ -227,7 +227,7 @@ void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const
   add(leaf_ids, g->n_leafs);
 }
 
-// Reads and plans g for a.homes; null, with a line in ggml's log, where it has no right place.
+// Reads and plans g for a.homes; returns null, with a line in ggml's log, if it has no right place.
 std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, const plan::options& search,
                                        const time_limit& limit, bool measuring) {
   if (const complaint wrong = a.read.read(g, a.in, a.homes, measuring); !wrong.empty()) {
@@ -317,8 +317,8 @@ bool show_views(const ggml_cgraph* g) {
   return true;
 }
 
-// Resets the buffers and initialises the tensors that `plan` has just placed, in ggml's order.
-// No: the backend refused a tensor, or splits one otherwise than when it was planned; that plan is of no use then.
+// Resets the buffers and initialises the tensors that `plan` has just placed, in ggml's order. Returns false if the
+// backend refused a tensor, or splits one otherwise than when it was planned; that plan is of no use then.
 bool finish(ggml_gallocr& a, known_graph& plan) {
   // ggml frees a single buffer here too. With several, work under way may touch the old blocks of the graph before.
   const bool gives_up = a.store_of.size() == 1 || std::exchange(a.has_waited, false);
@@ -399,7 +399,7 @@ void measure(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
   }
 }
 
-// No exception leaves: the host's memory has run out.
+// Lets no exception out: the host's memory has run out.
 template <class Do>
 bool guarded(Do do_it) noexcept {
   try {
@@ -487,7 +487,7 @@ size_t ggml_gallocr_get_buffer_size(ggml_gallocr_t galloc, int buffer_id) {
   return size;
 }
 
-// A scheduler does not say what its allocator is; but asked for the size of a buffer it asks that.
+// A scheduler does not name its allocator; but it asks the allocator for the size of a buffer.
 bool berth_ggml_share(const ggml_backend_sched_t* schedulers, int count) {
   return guarded([&] {
     std::vector<ggml_gallocr_t> all;

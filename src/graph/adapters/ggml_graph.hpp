@@ -294,7 +294,7 @@ inline bool known_graph::reads(const block& from) const noexcept {
   return false;
 }
 
-// The tensor of record i, which the walk has now come to as t.
+// Takes t for the tensor of record i, which the walk has reached.
 inline bool known_graph::meet(std::uint32_t i, ggml_tensor* t) {
   if (i == none || t == nullptr) return false;
   if (i != next_) return tensors_[i] == t || (records_[i].lasting && is_lasting(t));
@@ -333,7 +333,7 @@ inline bool known_graph::take_ours(const record& r, ggml_tensor* t) {
   return true;
 }
 
-// Memory of others; where it lies in our blocks it must be the very bytes that the plan went around.
+// Takes memory of others; in our blocks it must be the very bytes that the plan went around.
 inline bool known_graph::take_outside(const record& r, const ggml_tensor* t) const noexcept {
   if (t->view_src != nullptr) return false;
   if (t->data == nullptr) return t->buffer != nullptr && r.room == 0;
@@ -363,7 +363,7 @@ inline bool known_graph::take_view(const record& r, ggml_tensor* t) {
   return true;
 }
 
-// Gives a view its place. A view of memory that somebody else keeps may have it already.
+// Gives a view its place. A view of foreign memory may have it already.
 inline void known_graph::show(ggml_tensor* t, bool of_ours) {
   char* const at = static_cast<char*>(t->view_src->data) + t->view_offs;
   const ggml_backend_buffer_t buffer = t->view_src->buffer;

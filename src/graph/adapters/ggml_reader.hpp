@@ -97,7 +97,7 @@ inline void reader::grow_table(std::size_t expected) {
   }
 }
 
-// The record of t; a new one where t has not been met. Layout and the rest are filled in later.
+// Returns the record of t; a new one if t has not been met. Layout and the rest are filled in later.
 inline std::uint32_t reader::enter(ggml_tensor* t, std::uint32_t home) {
   if (table_.size() < (notes_.size() + 1) * 2) grow_table((notes_.size() + 1) * 2);
   const std::size_t mask = table_.size() - 1;
@@ -137,7 +137,7 @@ inline void reader::note_kind(std::uint32_t i) {
   }
 }
 
-// The root of a view, which most often is its first source, or the root of that.
+// Enters the root of a view, which most often is its first source, or the root of that.
 inline void reader::enter_root(std::uint32_t i, std::uint32_t home) {
   if (records_[i].what != role::view) return;
   ggml_tensor* const tensor = notes_[i].tensor->view_src;
@@ -149,7 +149,7 @@ inline void reader::enter_root(std::uint32_t i, std::uint32_t home) {
   if (!records_[i].of_ours && tensor->data == nullptr) first_.view_of_nothing = std::min(first_.view_of_nothing, i);
 }
 
-// A tensor that is a source, and behind it the root of a view, in the order of the walk.
+// Enters a tensor that is a source, and behind it the root of a view, in the order of the walk.
 inline std::uint32_t reader::enter_other(ggml_tensor* t, std::uint32_t home) {
   const std::size_t before = notes_.size();
   const std::uint32_t i = enter(t, home);

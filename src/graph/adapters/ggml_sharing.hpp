@@ -19,7 +19,7 @@ class sharing {
  public:
   enum class scope : std::uint8_t { off, thread, process };
 
-  // Reads the environment. A value that is not understood is an error in ggml's log, and nothing is shared.
+  // Reads the environment. A wrong value is an error in ggml's log, and nothing is shared.
   [[nodiscard]] static sharing from_environment() {
     const char* const said = std::getenv("BERTH_GGML_SHARE");
     if (said == nullptr || *said == '\0') return {};
@@ -52,7 +52,7 @@ class sharing {
     return false;
   }
 
-  // The store that this process or thread shares for the type; null: there is none yet.
+  // Returns the store that this process or thread shares for the type; null: there is none yet.
   [[nodiscard]] std::shared_ptr<store> find(ggml_backend_buffer_type_t type) const {
     const std::lock_guard lock{mutex()};
     for (const auto& known : all()) {
@@ -61,7 +61,7 @@ class sharing {
     return nullptr;
   }
 
-  // From now on find() returns this store for its type, as long as it lives.
+  // Makes find() return this store for its type, as long as it lives.
   void add(const std::shared_ptr<store>& s) const {
     const std::lock_guard lock{mutex()};
     auto& known = all();

@@ -90,7 +90,6 @@ struct store {
     old.erase(std::remove_if(old.begin(), old.end(), unused), old.end());
   }
 
-  // Forgets the user.
   void remove(const void* user) {
     leave(sharers, user);
     leave(holders, user);

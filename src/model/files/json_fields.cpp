@@ -176,7 +176,7 @@ class shape_check {
     std::sort(first, keys_.end());
     const auto twice = std::adjacent_find(first, keys_.end());
     if (twice != keys_.end()) {
-      // Equal keys are in no order: the later one is the second.
+      // Equal keys are in no order: the one later in the text is the second.
       const char* second = std::max(twice->data(), std::next(twice)->data());
       fail(static_cast<std::size_t>(second - text_.data()), "a second key " + quote(*twice));
     }
@@ -212,7 +212,7 @@ json parse_json(const std::string& path, std::string_view text, std::size_t firs
       throw input_error(path, line_at(text.find(number)), "not JSON: a number is out of range: " + quote(number));
     }
     const std::size_t line = line_at(syntax->byte);
-    // The library's text begins with its own name and the place: what follows the last colon pair is what is wrong.
+    // The library's text begins with its own name and the place; the fault follows the first ": ".
     std::string what = e.what();
     const std::size_t colon = what.find(": ");
     what = colon == std::string::npos ? what : what.substr(colon + 2);

@@ -1,4 +1,4 @@
-// Reading objects of JSON strictly: every key is known, every value has its type, and what is wrong is named.
+// Strict reading of JSON objects: every key is known, every value has its type, and errors name the place.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@ namespace berth::model {
 
 using json = nlohmann::json;
 
-// A value and where it stands in the file, for messages. Refers to both.
+// A value and its place in the file, for messages. Refers to both.
 class json_value {
  public:
   // `line` 0: unknown.
@@ -55,7 +55,7 @@ class json_value {
 // more than 64 levels, a key given twice, or more than 2^26 values. The values may take 512 MiB and 16 times the text.
 [[nodiscard]] json parse_json(const std::string& path, std::string_view text, std::size_t first_line = 1);
 
-// The line of every element of the first array called `key` that lies `depth` objects deep.
+// Returns the line of every element of the first array called `key` that lies `depth` objects deep.
 [[nodiscard]] std::vector<std::uint32_t> lines_of_elements(std::string_view text, std::string_view key, int depth);
 
 }  // namespace berth::model

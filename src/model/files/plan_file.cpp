@@ -364,7 +364,7 @@ struct places_reader {
     std::optional<plan::index> slab;
   };
 
-  // Returns what is wrong with it, or nothing.
+  // Returns the fault, or nothing.
   [[nodiscard]] std::string place(const row& r) {
     const auto it = buffers.find(r.id);
     if (it == buffers.end()) return of_another ? "" : "the problem has no buffer " + quote(r.id);
@@ -383,7 +383,7 @@ struct places_reader {
       if (allowed.size() != 1) return "the plan does not say in which pool buffer " + quote(r.id) + " is";
       answer.memory_of[i] = allowed.front();
     }
-    // All in slab 0 is something else than not said, for those that may move.
+    // Slab 0 for all differs from no slab at all, for buffers that may move.
     const bool in_slab = r.slab && (*r.slab != 0 || file.problem.max_slab);
     if (in_slab && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
     if (in_slab) answer.slab_of[i] = *r.slab;

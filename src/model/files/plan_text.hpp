@@ -23,10 +23,10 @@ inline void append(std::string& out, std::integral auto n) {
 
 void append(std::string& out, double n);
 
-// As a string of JSON.
+// Appends a string of JSON.
 void append_string(std::string& out, std::string_view text);
 
-// As the file has it: a number or a string.
+// Appends the id as the file has it: a number or a string.
 void append_id(std::string& out, const problem_file& file, std::string_view id);
 
 // Returns the alignment that the base of every memory needs, so that its buffers' addresses are aligned as their
@@ -36,8 +36,7 @@ void append_id(std::string& out, const problem_file& file, std::string_view id);
 // Throws if a document says that it is something else than a plan.
 void require_plan(const json_value& root);
 
-// Makes the problem stricter by the rules under which the plan `root` says it was made, and requires it to be valid
-// then.
+// Makes the problem stricter by the rules of the plan `root`, and requires it to be valid then.
 void add_rules_of_plan(const json_value& root, problem_file& file);
 
 // Read a plan as read_plan(), read_moves_plan() and read_symbolic_plan() do, from a text. `path` is what errors name.
@@ -82,7 +81,8 @@ class c_names {
 // Returns a comment of C with the id, on a line of its own; empty if the id in capitals is the name.
 [[nodiscard]] std::string macro_comment(const std::string& id, std::string_view name);
 
-// plan_json() with further keys, ",\"key\":value...": of the plan, and what `more_of` appends of each buffer.
+// Returns plan_json() with further keys, ",\"key\":value...": of the plan, and those that `more_of` appends to each
+// buffer.
 [[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms,
                                     std::string_view more,
                                     const std::function<void(std::string&, plan::index)>& more_of);

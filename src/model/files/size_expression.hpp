@@ -13,7 +13,7 @@
 
 namespace berth::model {
 
-// A letter, then letters, digits and underscores.
+// Returns whether it is a letter, then letters, digits and underscores.
 [[nodiscard]] bool is_dimension_name(std::string_view name);
 
 // The number of a dimension in a term, by its name.

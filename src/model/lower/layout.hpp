@@ -1,4 +1,4 @@
-// Arithmetic on strides (in bytes): which layouts are dense, what a view of one looks like.
+// Arithmetic on strides (in bytes): dense layouts, and views of a layout.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,10 @@ using strides = std::vector<std::int64_t>;
 [[nodiscard]] std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to);
 // Returns the bytes from the first element to the end of the last. An empty tensor takes one element's, for an address.
 [[nodiscard]] bytes extent(const shape& s, const strides& by, element type = element::f32);
-// Returns a dense tensor with these strides.
 [[nodiscard]] tensor_type dense(shape s, strides by, element type = element::f32);
 [[nodiscard]] strides row_major(const shape& s, element type);
 [[nodiscard]] strides channels_last(const shape& s, element type);
-// A row-major constant's data brought into a dense layout.
+// Brings a row-major constant's data into a dense layout.
 [[nodiscard]] std::vector<std::byte> laid_out(const tensor& t, const strides& to);
 
 }  // namespace berth::model

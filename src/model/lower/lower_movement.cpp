@@ -1,5 +1,5 @@
-// Lowering of the operators that move or rename data: views where strides can say it, one copy where not. And the
-// table of all operators.
+// Lowering of the operators that move or rename data: views if strides can express them, else one copy. And the table
+// of all operators.
 #include <algorithm>
 #include <map>
 
@@ -112,8 +112,8 @@ bool lowering::pad(const node& n) {
   return true;
 }
 
-// Operands as they lie; where the kernel cannot read them so, row-major. A result of the first operand's shape, or an
-// image of another size, lies as that does, so that channels-last tensors stay that.
+// Adds the node with operands as they lie, or row-major if the kernel cannot read them so. A result of the first
+// operand's shape, or an image of another size, takes its layout, so that channels-last tensors stay that.
 void lowering::plain(const node& n) {
   op::request q = request(n);
   const auto operands = op::operands_of(q);

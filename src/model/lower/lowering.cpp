@@ -242,7 +242,7 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   if (op == "Sub") return side == 1 ? op::activation{kind::linear, 1, -*c} : op::activation{kind::linear, -1, *c};
   if (op == "Max" && !std::isnan(*c)) return op::activation{kind::clip, *c, infinity};
   if (op == "Min" && !std::isnan(*c)) return op::activation{kind::clip, -infinity, *c};
-  // A division rounds as the product with 1 / c does only where that is no rounded number itself.
+  // A division rounds as the product with 1 / c does only if 1 / c is no rounded number itself.
   if (op == "Div" && side == 1 && is_power_of_two(*c) && std::isnormal(1 / *c))
     return op::activation{kind::linear, 1 / *c, 0};
   if (op == "Pow" && side == 1)
@@ -310,7 +310,7 @@ void lowering::add_output(const node& place) {
     const tensor one{said.type, {1}, std::vector<std::byte>(static_cast<std::size_t>(element_size(said.type)))};
     p = keep_constant(place, place.name + ":nothing", one, row_major(one.shape, one.type));
   }
-  // An output is the caller's: row-major, and memory of its own where it would be an input or a constant.
+  // An output is the caller's: row-major, and copied if it would be an input or a constant.
   const value_kind kind = out_.graph[out_.graph[p.id].root].kind;
   if (!is_row_major(p.type) || kind != value_kind::result) {
     tensor_type type = dense(p.type.shape, row_major(p.type.shape, p.type.type), p.type.type);

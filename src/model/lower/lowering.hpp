@@ -1,4 +1,4 @@
-// The state of lowering: which model value became which graph value, and how a node is added to the program.
+// The state of lowering: the graph value of each model value, and the addition of a node to the program.
 #pragma once
 
 #include <set>
@@ -36,14 +36,14 @@ class lowering {
   [[noreturn]] void fail(const node& n, const std::string& what) const;
   [[nodiscard]] const tensor* constant(const std::string& name) const;
   [[nodiscard]] const tensor* constant_input(const node& n, std::size_t i) const;
-  // The node as the table of operators asks for it, with the layouts that its inputs have got.
+  // Returns the node's request to the table of operators, with the layouts that its inputs have got.
   [[nodiscard]] op::request request(const node& n) const;
   [[nodiscard]] bool has_input(const node& n, std::size_t i) const;
   [[nodiscard]] const shape& shape_of(const std::string& name) const;
-  // The only reader of a value that is no output of the model; null where there are several.
+  // Returns the only reader of a value that is no output of the model; null if there are several.
   [[nodiscard]] const node* only_reader(const std::string& name) const;
-  // By how much a Pad widens the spatial dimensions with zeros, if that is all it does: at their begins, then at their
-  // ends.
+  // Returns the zeros that a Pad adds to the spatial dimensions, if it does nothing else: at their begins, then at
+  // their ends.
   [[nodiscard]] std::optional<shape> zero_padding(const node& n) const;
   // Makes such a Pad that only a convolution reads that convolution's own padding: the padded image has no other use.
   void absorb_pads();
@@ -64,7 +64,7 @@ class lowering {
   placed emit(const node& n, const std::string& result, std::vector<value_id> inputs, tensor_type type,
               op::created made, std::vector<std::uint32_t> in_place = {});
   void add_output(const node& place);
-  // The element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
+  // Returns the element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
   [[nodiscard]] std::optional<op::activation> as_activation(const node& n, std::string& data) const;
   // Follows the only readers of `result` while they are element-wise functions, behind those `found` already; `result`
   // becomes the last one's. At most so many functions, well below oneDNN's 32 post-ops. `of_sum`: see joined().
@@ -72,7 +72,7 @@ class lowering {
                                                    std::size_t most = 8);
 
   // lower_*.cpp: ways to the library's kernels and to views, one per group of operators. False, before anything was
-  // added: this node is none that the way knows, and Berth's own kernel computes it.
+  // added: the way does not know this node, and Berth's own kernel computes it.
   friend struct ways;
   void lower(const node& n);
   bool convolution(const node& n);
@@ -97,12 +97,12 @@ class lowering {
   placed cut(const node& n, const placed& x, const op::slicing& s);
   bool slice(const node& n);
   bool split(const node& n);
-  // Berth's own kernel, from the table.
+  // Adds Berth's own kernel, from the table.
   void plain(const node& n);
 
-  // Berth's own kernel, or the device's.
+  // Returns Berth's own kernel, or the device's.
   [[nodiscard]] op::served serve(const op::request& q, std::vector<tensor_type> outputs = {}) const;
-  // From one layout to another: the library's kernel where there is one.
+  // Copies from one layout to another, by the library's kernel if there is one.
   [[nodiscard]] op::created copied(const tensor_type& from, const tensor_type& to) const;
 
   description m_;

@@ -1,4 +1,4 @@
-// Constant folding: what a node computes when all that it reads is known, by the table's own kernels.
+// Constant folding: computes a node with known inputs by the table's own kernels.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,6 @@ namespace berth::model {
 [[nodiscard]] std::vector<tensor> fold(const description& m, const node& n, const op::request& q,
                                        const std::vector<tensor_type>& results, allowance& room);
 
-// Returns the f32 values of a constant of type f32.
 [[nodiscard]] std::vector<float> floats(const description& m, const std::string& what, const tensor& t);
 [[nodiscard]] tensor float_tensor(shape s, const std::vector<float>& values);
 

@@ -37,7 +37,8 @@ void drop_unused(description& m) {
   m.nodes = std::move(kept);
 }
 
-// Each result is rounded once, as by the table's kernel, which is far slower (bench_model_halves).
+// Returns whether the node gains. Each result is rounded once, as by the table's kernel, which is far slower
+// (bench_model_halves).
 bool gains_by_widening(const op::request& q) {
   const element type = q.inputs[0]->type;
   return (type == element::f16 || type == element::bf16) &&
@@ -236,7 +237,7 @@ const value_info& inference::type_of(const node& n, const std::string& name) con
   return found->second;
 }
 
-// Bytes that a copy of the node takes, about.
+// Returns about the bytes that a copy of the node takes.
 bytes inference::copied_by(const node& n, const renaming& names) {
   bytes size = 512 + n.name.size() + names.prefix.size();
   for (const auto* list : {&n.inputs, &n.outputs}) {

@@ -1,4 +1,4 @@
-// Shape inference: the type of every value of a model, with what is constant computed on the way.
+// Shape inference: the type of every value of a model; computes constants on the way.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The nodes of a file that are needed, and the pairs of which one waits for the other.
+// The nodes of a file that are needed, and the pairs in which one waits for the other.
 #pragma once
 
 #include <set>

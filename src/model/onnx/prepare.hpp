@@ -7,7 +7,7 @@
 
 namespace berth::model {
 
-// Puts the nodes of each graph behind those that make what they read, the file's order kept otherwise. Throws
+// Sorts the nodes of each graph behind those whose results they read, and otherwise keeps the file's order. Throws
 // input_error that names a cycle. O(file) per level of sub-graphs.
 void sort_nodes(wire::model& m, const std::string& path);
 

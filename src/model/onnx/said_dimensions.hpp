@@ -15,8 +15,8 @@ class said_dimensions {
  public:
   explicit said_dimensions(const dimensions& said);
 
-  // Returns dimension d of a value: the file's, or the size said of "VALUE.d" or of the name that the file has for it.
-  // A size of -1 in the file is none. `dim`: null where the file says nothing.
+  // Returns dimension d of a value: the file's, or the caller's size of "VALUE.d" or of the file's name for it. A size
+  // of -1 in the file is none. `dim`: null if the file gives none.
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& value, int d, const wire::dimension* dim);
   // Returns the same; one that stays open is kept for complaint(), and is 1.
   [[nodiscard]] std::int64_t find_or_note(const std::string& input, int d, const wire::dimension& dim);

@@ -13,7 +13,7 @@ namespace berth::model {
 // One table for all depths: a copy for every inner graph would be the square of the file.
 class scoped_names {
  public:
-  // Itself where nothing was said of it.
+  // Returns the meaning, or the name itself if it has none.
   [[nodiscard]] const std::string& operator()(const std::string& name) const {
     const auto found = of_.find(name);
     return found == of_.end() || !found->second ? name : *found->second;

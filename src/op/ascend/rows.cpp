@@ -28,7 +28,6 @@ void require(bool holds, const char* why) {
   if (!holds) refuse(why);
 }
 
-// Takes both functions of the operator of that name.
 void take_functions(setting& s, const char* name) {
   s.how.name = name;
   s.first = s.acl.find((std::string{name} + "GetWorkspaceSize").c_str());

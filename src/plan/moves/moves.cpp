@@ -260,7 +260,6 @@ class stays_in_memories {
   std::vector<std::vector<index>> of_;
 };
 
-// Returns the separations, each pair once.
 std::vector<pair> different_separations(const problem& p) {
   std::set<std::pair<index, index>> seen;
   std::vector<pair> out;
