@@ -19,7 +19,7 @@ inline constexpr std::size_t most_unpacked = std::size_t{1} << 26, most_unpacked
 inline constexpr std::size_t most_buffers = std::size_t{1} << 24;
 
 // Reads a file. Throws input_error: the file cannot be read, is a truncated or broken gzip stream, or does not fit in
-// memory. Also throws it for one longer than `longest`, packed beyond the bounds above.
+// memory. Also throws it for one longer than `longest`, or that unpacks beyond the bounds above.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t longest = longest_text);
 
 // A file read in parts, so that its kind is known before it is read whole; it may be a pipe.

@@ -6,7 +6,7 @@
 // 3. The results are compared with the reference, the table's kernel on the same values in f64 (row-major).
 // 4. The operator is timed: 3 runs to warm up, 10 that count.
 //
-// For integers and f64 that reference is the very kernel. Loops of their own replace it for the operators they know
+// For integers and f64 that reference is the very kernel. Separate loops replace it for the operators they know
 // (src/op/oracle.cpp: element-wise ones, products, whole reductions, Where, Concat, Transpose). For others a check
 // covers layouts, memory and the heap, and `reference` says so; ONNX's own cases check their values
 // (tests/model/onnx_node_test.cpp). `edges` adds NaN, infinities, subnormals and the type's limits to the values.

@@ -13,8 +13,8 @@
 //            reach ends the arena.
 //   blocks   Reserved ranges and pinned members split the addresses into holes. A hole takes at most the largest sum
 //            of counted member sizes that fits it. The rest of the sum lies above the holes.
-//   heads    Some pinned buffers and reserved ranges conflict with one member only. Its offset is at least the first
-//            at which its group is clear of them. Members taken by rising heads never start below their own head.
+//   heads    A member's head is the first offset at which its group is clear of the pinned buffers and reserved ranges
+//            that it conflicts with. Members taken by rising heads never start below their own head.
 //   pins     A pinned member reaches to its pin plus its reach.
 //
 // Only the plain sum of the footprints counts over several memories or slabs, where a stack may be spread. Arguments

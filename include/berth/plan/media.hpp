@@ -41,12 +41,12 @@ struct vdec_scenario {
   std::uint32_t frames = 0;      // as many are planned; 0: three rounds of the ring
   media_model model{};
 };
-// A stream's frames one after the other. Frame i is decoded at tick i from packet i. It is held for references + shown
-// + 1 ticks (frame_buf_cnt), until it was shown and no frame refers to it. Packet i is held for `packets` ticks, so
-// that the next ones can be filled meanwhile. The model's buffers live while a frame is shown. The plan's frames are
-// thus a ring of frame_buf_cnt places, and a longer stream needs no larger arena.
-// Errors: as above; invalid_input if packets is 0, frames exceeds 10,000, or packet_bytes exceeds a frame; unsupported
-// (the chip decodes no video).
+// Makes the problem of a stream's frames, one after the other. Frame i is decoded at tick i from packet i. It is held
+// for references + shown + 1 ticks (frame_buf_cnt), until it was shown and no frame refers to it. Packet i is held for
+// `packets` ticks, so that the next ones can be filled meanwhile. The model's buffers live while a frame is shown. The
+// plan's frames are thus a ring of frame_buf_cnt places, and a longer stream needs no larger arena. Errors: as above;
+// invalid_input if packets is 0, frames exceeds 10,000, or packet_bytes exceeds a frame; unsupported (the chip decodes
+// no video).
 [[nodiscard]] result<problem> vdec_problem(const vdec_scenario& s);
 
 // The bytes that one allocation for each buffer takes of the device: rounded as the driver does, and to pages (4 KiB up

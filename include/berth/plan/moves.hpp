@@ -24,8 +24,8 @@
 
 namespace berth::plan {
 
-// A buffer is read or written at a tick of its life. The cheapest memory of the stays that are ready then serves it, or
-// `memory` if given.
+// A buffer is read or written at a tick of its life. The stay with the cheapest memory of those ready then (and in
+// `memory`, if given) serves it.
 struct use {
   tick at = 0;
   double touched = 0;             // bytes read and written

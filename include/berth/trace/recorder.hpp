@@ -8,9 +8,8 @@
 // The records take `capacity` bytes, made present by the first start(), and half a MiB for folding. A full recorder
 // folds the oldest history: it forgets and counts blocks that came and went in it. Blocks still alive stay, so that
 // leaks are right however long the run is. It drops records, and reports say how many, if folding does not help. It
-// does not if live blocks alone fill a quarter of it, or if more threads record at once than it has chunks (128 of 1
-// MiB, 1024 from 8 MiB on). It goes on when fewer blocks live.
-// (128 of 1 MiB, 1024 from 8 MiB on). It goes on when fewer blocks live.
+// does not if live blocks alone fill a quarter of it, or if there are more recording threads than chunks (128 of 1 MiB,
+// 1024 from 8 MiB on). It goes on when fewer blocks live.
 //
 // One recorder at a time listens (contract). It must be stopped, and no thread be inside an allocation, before it is
 // destroyed. All members are thread-safe; those that read cost a sort of all records. Blocks are told apart by their
