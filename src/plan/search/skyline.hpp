@@ -5,12 +5,12 @@
 // side. It places an item that starts there and fits between the higher neighbours. Or it raises the floor to the lower
 // neighbour, which wastes the bytes below. All waste is thus known at once by section. A section with more waste than
 // the capacity leaves refutes the state. Each valley must be filled some time, so the one with the fewest beginners is
-// chosen. A valley without beginners refutes the state too if a row of items from end to end is counted on.
+// chosen: items that begin a row, with room to waste, to its other end. A valley without any refutes the state too.
 //
-// The score compares states with equally many items. It adds the waste relative to the room of each section, the
-// difficulty of the skyline's steps, the area placed, the last item's height and chance. A step is easy if one to three
-// open items on either side are exactly as tall: no item can lie across it before. The weights are drawn again for
-// every try, half of the tries run against time, and one of two equal states is dropped.
+// The score compares states with equally many items. It weighs the waste by the room of each section, the difficulty of
+// the skyline's steps, the area placed, the last item's height and chance. A step is easy if one to three open items on
+// either side are exactly as tall: no item can lie across it before. The weights are drawn again for every try, half of
+// the tries run against time, and one of two equal states is dropped.
 //
 // It proves nothing. It finds tight packings of some hundred items on which a complete search fails in its first
 // choices. It rarely finds any of a thousand and more (docs/decisions/0026-skylines.md).
