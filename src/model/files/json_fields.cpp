@@ -91,9 +91,9 @@ std::string json_value::as_id() const {
 
 namespace {
 
-// Refuses texts that the parser would accept silently or without bound. It keeps one of several equal keys, and takes
-// deeper nesting than any format has and more values than memory holds. One pass. Looks only for the ends of strings,
-// and leaves invalid JSON to the parser.
+// Refuses texts that the parser would accept silently or without bound. The parser keeps one of several equal keys, and
+// takes deeper nesting than any format has and more values than memory holds. One pass. Looks only for the ends of
+// strings, and leaves invalid JSON to the parser.
 class shape_check {
  public:
   shape_check(const std::string& path, std::string_view text, std::size_t first_line)
