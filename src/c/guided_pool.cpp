@@ -1,4 +1,4 @@
-// What a guided pool has more, behind berth/guided_pool.h. Blocks are served behind berth/pool.h.
+// The functions of berth/guided_pool.h. Blocks are served behind berth/pool.h.
 #include "berth/guided_pool.h"
 
 #include "c/objects.hpp"
@@ -8,7 +8,6 @@ namespace {
 
 using namespace berth::c;
 
-// Calls do_it(guided pool).
 template <class Do>
 berth_status on_guided(const berth_pool* handle, Do do_it) noexcept {
   return on_pool(handle, [&](held_pool& held) {

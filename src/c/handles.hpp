@@ -1,6 +1,6 @@
-// What C code holds instead of pointers: numbers that are looked up, so that a handle that was destroyed, made up or is
-// of another kind is an answer and not a crash. A slot is used again under a new generation, of which there are 2^12 on
-// 32-bit machines and 2^32 elsewhere before an old handle would mean something again.
+// Handles: numbers that are looked up, which C code holds instead of pointers. A destroyed, made-up or wrong handle is
+// thus an error and not a crash. A slot is used again under a new generation. There are 2^12 of these on 32-bit
+// machines and 2^32 elsewhere before an old handle would be valid again.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace berth::c {
 
-// What is made at its first use, in place since that may be in a call that has no memory for it, and never destroyed: a
-// thread or a global object of the caller's may still hold a handle when the program ends.
+// Makes a value at its first use, in place, since that call may have no memory for it. Never destroys it: a thread or a
+// global object of the caller's may still hold a handle when the program ends.
 template <class T>
 class never_destroyed {
   alignas(T) std::array<std::byte, sizeof(T)> place_{};
@@ -30,13 +30,13 @@ class never_destroyed {
   T& value;
 };
 
-// Of objects of one type; `kind`, below 16, tells its handles from those of another table. Thread-safe. Looking up is
-// two atomic additions and takes no lock: slots stay where they are, and one word of each counts who uses it.
+// The handles of objects of one type; `kind`, below 16, tells them from those of another table. Thread-safe. Looking up
+// is two atomic additions and takes no lock: slots stay in place, and one word of each counts its users.
 //
-// An object goes with its last user. Where its end waits for work, that work may need the very thread: then `process`
-// is given, whoever removes the object waits until nobody else uses it, and ends it himself. `process` says in which
-// process of a family of forks this is, since whoever used an object when its process forked is not there in the child
-// and never leaves; such an object stays for good where somebody did.
+// An object goes with its last user. The end of some objects waits for work, which may need the very thread. Their
+// table gets `process`: remove() then waits until no other thread uses the object, and ends it itself. `process`
+// numbers the processes of a family of forks. Users at the time of a fork do not exist in the child and never leave. An
+// object they used stays for good.
 template <class T>
 class handles {
   struct slot {
@@ -54,7 +54,7 @@ class handles {
     for (const auto& chunk : chunks_) delete[] chunk.load();
   }
 
-  // The object of a handle, which does not go before this does; or nothing.
+  // The object of a handle, which lives at least as long as this; or nothing.
   class use {
    public:
     use() = default;
@@ -66,7 +66,7 @@ class handles {
     [[nodiscard]] bool operator==(std::nullptr_t) const noexcept { return slot_ == nullptr; }
     [[nodiscard]] T& operator*() const noexcept { return *slot_->object; }
     [[nodiscard]] T* operator->() const noexcept { return slot_->object.get(); }
-    // For whoever keeps the object beyond the call.
+    // Shares the object beyond the call.
     [[nodiscard]] std::shared_ptr<T> share() const noexcept { return slot_->object; }
 
    private:
@@ -77,7 +77,7 @@ class handles {
     std::size_t at_ = 0;
   };
 
-  // Null where there are no more numbers. May throw std::bad_alloc.
+  // Returns null if there are no more numbers. May throw std::bad_alloc.
   [[nodiscard]] void* add(std::shared_ptr<T> object) {
     const std::lock_guard held{lock_};
     if (free_.empty()) {
@@ -108,14 +108,14 @@ class handles {
     return names(handle, before) ? std::move(found) : use{};
   }
 
-  // The same for whoever keeps it beyond the call: null where the handle names nothing.
+  // Shares the object beyond the call: null if the handle is invalid.
   [[nodiscard]] std::shared_ptr<T> find(const void* handle) noexcept {
     const use found = look_up(handle);
     return found == nullptr ? nullptr : found.share();
   }
 
-  // False where the handle names nothing. With `process`: not by a thread that uses the object, and not by one that
-  // another user may wait for.
+  // Returns false if the handle is invalid. Contract with `process`: the calling thread does not use the object, and no
+  // other user may wait for it.
   bool remove(const void* handle) noexcept {
     const std::size_t at = number_of(handle);
     slot* const s = slot_at(at);
@@ -142,9 +142,9 @@ class handles {
   static constexpr unsigned generation_bits = sizeof(std::uintptr_t) * 8 - slot_bits - 4;
   static constexpr std::uint64_t generations = (std::uint64_t{1} << generation_bits) - 1;
   static constexpr std::size_t most = (std::size_t{1} << slot_bits) - 2;
-  // From the top of a state: generation; whether the handle is valid; whether it no longer is and the object is still
-  // there; whether the one who removed it waits to have it to himself; who looks at the slot, through a valid handle or
-  // an old one.
+  // From the top of a state: the generation; the flags `live`, `leaving` and `awaited`; the number of threads that look
+  // at the slot, through a valid handle or an old one. A leaving object is still there, but its handle is invalid. An
+  // awaited one has a remover that waits to have it alone.
   static constexpr std::uint64_t first_generation = std::uint64_t{1} << 32;
   static constexpr std::uint64_t live = std::uint64_t{1} << 31;
   static constexpr std::uint64_t leaving = std::uint64_t{1} << 30;
@@ -156,7 +156,7 @@ class handles {
     return static_cast<unsigned>(std::bit_width(at / least_chunk + 1)) - 1;
   }
 
-  // Past the end where the kind is another.
+  // Returns a number past the end if the kind is another.
   [[nodiscard]] std::size_t number_of(const void* handle) const noexcept {
     const auto number = reinterpret_cast<std::uintptr_t>(handle);
     if ((number & 15) != kind_) return most;
@@ -178,12 +178,13 @@ class handles {
       return;
     if ((now & awaited) != 0) return s.state.notify_all();
     if ((now & users) != 0) return;
-    // Whoever takes `leaving` away has the object to himself; others who look at the slot meanwhile do so in vain.
+    // The thread that clears `leaving` has the object alone; other threads that look at the slot meanwhile find
+    // nothing.
     std::uint64_t expected = now;
     if (s.state.compare_exchange_strong(expected, now & ~leaving, std::memory_order_acq_rel)) end(s, at);
   }
 
-  // For the one user of an object that is leaving who stays: until the others have left.
+  // Waits, as the last user of an object that is leaving, until the others have left.
   static void wait_for_others(slot& s, std::uint64_t now) noexcept {
     for (;;) {
       if ((now & users) != 1) {

@@ -1,4 +1,4 @@
-// What the handles of stream.h, pool.h, guided_pool.h and recorder.h name, and what their functions share.
+// The objects behind the handles of stream.h, pool.h, guided_pool.h and recorder.h, and helpers of their functions.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 
 namespace berth::c {
 
-// The end of a stream and of a pool waits for work, and whoever destroys one for the calls that use it (handles.hpp).
+// The end of a stream or a pool waits for work, and its destroyer for the calls that use it (handles.hpp).
 struct held_stream {
   stream queue;
 };
 
-// A pool, and what a handle of it gives blocks from: itself, or a guided pool over it. There is no handle of a pool
-// under a guided one, since a block at the start of a part has the address that the part has as the pool's block.
+// A pool and the source of its handle's blocks: the pool itself, or a guided pool over it. A pool under a guided one
+// has no handle: the first block of a part has the address of the pool's block.
 struct held_pool {
   berth_pool_options given{};  // the pool calls back by them
   std::optional<pool> own;
@@ -40,7 +40,7 @@ struct held_pool {
   [[nodiscard]] const device& get_device() const noexcept { return own->get_device(); }
 };
 
-// A request of this thread that asks the caller for memory, and what it uses meanwhile.
+// A request of this thread that asks the caller for memory, and the pool and stream it uses meanwhile.
 class asking_caller {
  public:
   asking_caller(const held_pool& pool, const stream& on) noexcept
@@ -83,9 +83,9 @@ inline berth_status refuse_to_wait(const char* kind) noexcept {
   return fail(BERTH_INVALID, text);
 }
 
-// Ends what the handle names, which waits for work and for the calls that use it. Null does nothing. Refused, and the
-// handle stays, where this thread would wait for itself: in a call that uses it, or in a stream's work. All work counts
-// as that: what waits for what there, nobody knows before it is too late.
+// Ends the object of the handle after its work and the calls that use it. Null does nothing. Refused, and the handle
+// stays, if this thread would wait for itself: in a call that uses it, or in a stream's work. All work counts as that,
+// since its dependences are not known in time.
 template <class T>
 berth_status destroy(handles<T>& table, const void* handle, const char* kind) noexcept {
   if (handle == nullptr) return succeed();
@@ -97,7 +97,7 @@ berth_status destroy(handles<T>& table, const void* handle, const char* kind) no
   return table.remove(handle) ? succeed() : no_such(handle, kind);
 }
 
-// A new handle of `object`.
+// Makes a new handle of `object`.
 template <class T, class Handle>
 berth_status give(handles<T>& table, std::shared_ptr<T> object, Handle** out, const char* too_many) {
   void* const number = table.add(std::move(object));
@@ -106,7 +106,7 @@ berth_status give(handles<T>& table, std::shared_ptr<T> object, Handle** out, co
   return succeed();
 }
 
-// Calls do_it(), which gives a status; what it throws is one too.
+// Returns the status of do_it(); exceptions become one too.
 template <class Do>
 berth_status guarded(Do do_it) noexcept {
   try {
@@ -124,7 +124,7 @@ berth_status guarded(Do do_it) noexcept {
   }
 }
 
-// Calls do_it(the pool that the handle names), as guarded().
+// Calls do_it(the pool that the handle names) under guarded().
 template <class Do>
 berth_status on_pool(const berth_pool* handle, Do do_it) noexcept {
   const auto held = pools().look_up(handle);
@@ -132,7 +132,6 @@ berth_status on_pool(const berth_pool* handle, Do do_it) noexcept {
   return guarded([&] { return do_it(*held); });
 }
 
-// The status of a result without a value.
 inline berth_status status_of(const result<void>& done) noexcept {
   return done ? succeed() : report(done.error());
 }
@@ -143,7 +142,7 @@ berth_status create_pool(const berth_device* device, const berth_pool_options* o
 
 berth_status give_statistics(const pool_statistics& known, berth_pool_statistics* to) noexcept;
 
-// As snprintf gives texts out.
+// Writes the text as snprintf does.
 inline berth_status give_text(std::string_view text, char* to, std::size_t room, std::size_t* length) noexcept {
   if (to == nullptr && room != 0) return fail(BERTH_INVALID, "text: null, and room for one");
   if (room != 0) {

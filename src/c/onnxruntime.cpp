@@ -11,8 +11,8 @@
 
 #include "c/objects.hpp"
 
-// As ONNX Runtime's C interface fixes it: a slot stays where it is for ever, and versions add to the end. The calling
-// convention is C's on every system that Berth runs on.
+// Laid out as ONNX Runtime's C interface fixes it: a slot stays in place for ever, and versions add to the end. The
+// calling convention is C's on every system that Berth runs on.
 struct OrtAllocator {
   std::uint32_t version;
   void* (*Alloc)(OrtAllocator* self, std::size_t size);
@@ -42,7 +42,7 @@ struct allocator : OrtAllocator {
   std::atomic<std::uint64_t> largest{0};
 };
 
-// Which pointers are allocators of ours: what C code hands back may be anything.
+// The allocators of this library: C code may hand back any pointer.
 std::mutex& lock() noexcept {
   static constinit std::mutex one;
   return one;
@@ -97,7 +97,7 @@ const OrtMemoryInfo* info(const OrtAllocator* self) {
   return static_cast<const allocator&>(*self).given.info;
 }
 
-// By the names that ONNX Runtime gives the statistics of its own arena.
+// Fills in the names that ONNX Runtime gives the statistics of its own arena.
 OrtStatus* statistics(const OrtAllocator* self, OrtKeyValuePairs** out) {
   const auto& a = static_cast<const allocator&>(*self);
   *out = nullptr;

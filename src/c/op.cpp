@@ -1,4 +1,4 @@
-// Operators behind berth/op.h. Part of the library of operators, which the core library knows nothing of.
+// Operators behind berth/op.h. Part of the library of operators, which the core library does not know.
 #include "berth/op.h"
 
 #include <sys/uio.h>
@@ -22,7 +22,7 @@ namespace {
 static_assert(static_cast<int>(element::f32) == BERTH_F32 && static_cast<int>(element::boolean) == BERTH_BOOL &&
               static_cast<int>(element::i64) == BERTH_I64 && static_cast<int>(element::other) == BERTH_BOOL + 1);
 
-// A lock of its own: tensors are told of addresses while executors read them.
+// Has a lock of its own: tensors get addresses while executors read them.
 struct held_tensor {
   tensor_type type;
   mutable std::mutex lock;
@@ -51,7 +51,7 @@ struct held_executor {
     for (const auto& s : streams) (void)stream::synchronize(*s);
   }
 
-  // A stream that failed, or was the parent's before a fork, runs nothing any more.
+  // Returns whether nothing runs. A stream that failed, or was the parent's before a fork, runs nothing any more.
   [[nodiscard]] bool idle() const {
     return std::all_of(streams.begin(), streams.end(), [](const auto& s) { return stream::query(*s).value_or(true); });
   }
@@ -130,7 +130,7 @@ berth_status describe(const char* name, const berth_tensor* const* inputs, std::
     if (d.inputs[i] == nullptr) return no_such(inputs[i], "input tensor");
     d.q.inputs[i] = d.inputs[i]->type;
   }
-  // Structs of another version lie as far apart as they are long.
+  // Structs of another version are as far apart as they are long.
   const auto* at = reinterpret_cast<const unsigned char*>(attributes);
   for (std::size_t i = 0; i < attribute_count; ++i) {
     berth_attribute a;
@@ -161,7 +161,7 @@ berth_status describe(const char* name, const berth_tensor* const* inputs, std::
   return BERTH_OK;
 }
 
-// Looks at the data that the tensors have already.
+// Checks the data that the tensors have already.
 berth_status check_given(const held_executor& e) {
   for (std::size_t i = 0; e.served.run != nullptr && i < e.operands.size(); ++i) {
     const op::memory_range memory = e.operands[i]->where();
@@ -236,7 +236,7 @@ berth_status berth_tensor_create(int32_t type, const int64_t* shape, size_t rank
     made->type.shape.assign(shape, shape + rank);
     if (strides != nullptr) made->type.strides.assign(strides, strides + rank);
     made->memory = {data, data_size};
-    // Held to the bounds of every tensor now, so that its bytes can be counted from here on.
+    // Checks the bounds of every tensor now, so that its bytes can be counted from here on.
     (void)berth::op::infer({"Shape", 17, {made->type}});
     return give(tensors(), std::move(made), out, "too many tensors are alive");
   });

@@ -9,7 +9,7 @@
 #include "berth/op/kernel.hpp"
 #include "c/op_run.hpp"
 
-// The answer of a workspace function, for the time of the call. The operation takes the parts and the state over.
+// The answer of a workspace function, for the time of the call. The operation takes over the parts and the state.
 struct berth_workspace {
   std::vector<berth::op::workspace_part>* parts = nullptr;
   std::shared_ptr<void> state{};

@@ -10,7 +10,7 @@
 
 namespace berth::c {
 
-// As guarded(). A refusal's text goes behind the name.
+// Works as guarded(). A refusal's text follows the name.
 template <class Do>
 berth_status refusable(const char* name, Do do_it) noexcept {
   return guarded([&]() -> berth_status {
@@ -32,7 +32,7 @@ class enqueuing {
   enqueuing& operator=(const enqueuing&) = delete;
   ~enqueuing() { innermost = outer_; }
 
-  // Null outside of berth_op_run().
+  // Returns null outside of berth_op_run().
   [[nodiscard]] static enqueuing* now() noexcept { return innermost; }
 
   [[nodiscard]] berth_stream* on() const noexcept { return stream_; }

@@ -83,7 +83,7 @@ berth::plan::buffer buffer_of(const berth_buffer& b) {
   out.alignment = b.alignment;
   if ((b.fields & BERTH_HAS_OFFSET) != 0) out.offset = b.offset;
   if ((b.fields & BERTH_HAS_HINT) != 0) out.hint = b.hint;
-  // One that does not fit becomes one that validate() refuses.
+  // A number that does not fit becomes one that validate() refuses.
   constexpr std::uint64_t most = std::numeric_limits<index>::max();
   if ((b.fields & BERTH_HAS_ALIAS_GROUP) != 0) out.alias_group = static_cast<index>(std::min(b.alias_group, most));
   if (b.memories != nullptr) out.memories.assign(b.memories, b.memories + b.memory_count);
@@ -92,8 +92,8 @@ berth::plan::buffer buffer_of(const berth_buffer& b) {
 
 // --- solving
 
-// Runs work(options) in a thread of its own while this one calls back, so that a callback of a language with a lock of
-// its own is called by the thread that called in. False where no thread is to be had.
+// Runs work(options) in a thread of its own while this one calls back. A callback of a language with a lock is thus
+// called by the thread that called in. False if there is no thread.
 template <class Work>
 bool watched(const berth_solve_options& in, berth::plan::options o, Work work) {
   berth::plan::progress seen;
@@ -184,7 +184,7 @@ int32_t outcome_of(const berth::plan::plan& p) noexcept {
   return BERTH_UNKNOWN;
 }
 
-// One number a buffer; where the plan has none, all are 0.
+// Writes one number a buffer; all are 0 if the plan has none.
 template <class To, class From>
 berth_status copy_of(const berth_plan* handle, To* to, std::size_t count, From numbers) {
   const auto held = plans().find(handle);

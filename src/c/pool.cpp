@@ -59,7 +59,7 @@ berth::pool_options pool_options_of(held_pool& mine) {
   return out;
 }
 
-// A live block of the pool that the handle names, or a status.
+// Finds a live block of the pool that the handle names, or returns a status.
 berth_status find_block(const handles<held_pool>::use& pool, const void* handle, const void* block) noexcept {
   if (pool == nullptr) return no_such(handle, "pool");
   if (!pool->size_of(block)) return fail(BERTH_INVALID, "no live block of this pool (foreign, or freed already)");

@@ -26,7 +26,7 @@ handles<held_recorder>& recorders() noexcept {
   return all.value;
 }
 
-// Of start and stop: that another listens is the caller's mistake in C++, and an answer here.
+// Guards start and stop. A second listener is a contract failure in C++, and an error here.
 std::mutex& control() noexcept {
   static constinit std::mutex one;
   return one;

@@ -1,4 +1,4 @@
-// How hard the planner tries, as C callers say it.
+// The planner's options, as C callers give them.
 #pragma once
 
 #include "berth/plan.h"
@@ -7,8 +7,8 @@
 
 namespace berth::c {
 
-// `given` as this library knows it goes to `in`, what of it the planner is told to `out`: all but the callback. Null:
-// the defaults.
+// Reads `given`, as far as this library knows it, into `in`, and the planner's part of it into `out`: all but the
+// callback. Null: the defaults.
 inline berth_status options_of(const berth_solve_options* given, berth_solve_options& in, plan::options& out) noexcept {
   if (given == nullptr) {
     in = {};

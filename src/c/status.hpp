@@ -1,4 +1,4 @@
-// What the sources of the C interface share: what is said of a failure, structs of other versions, texts given out.
+// Helpers shared by the sources of the C interface: texts of failures, structs of other versions, texts given out.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "berth/core/result.hpp"
 #include "berth/status.h"
 
-// Floors 0 to 2 are also built without exceptions; where memory runs out, the program then ends in operator new.
+// Floors 0 to 2 are also built without exceptions; without memory the program then ends in operator new.
 #if defined(__cpp_exceptions)
 #define BERTH_TRY try
 #define BERTH_CATCH_BAD_ALLOC(what) \
@@ -24,7 +24,7 @@ namespace berth::c {
 
 // Visible outside a shared library, since the library of operators, which is one of its own, answers C callers too.
 #pragma GCC visibility push(default)
-// Each sets what berth_error_text() and berth_error_index() tell this thread, and gives the status back.
+// Each sets the text and index of berth_error_text() and berth_error_index() in this thread, and returns the status.
 berth_status succeed() noexcept;
 berth_status fail(berth_status status, const char* text, std::size_t at = SIZE_MAX) noexcept;
 berth_status no_memory() noexcept;
@@ -34,8 +34,8 @@ const char* last_text() noexcept;
 #pragma GCC visibility pop
 std::size_t last_index() noexcept;
 
-// A caller's struct as this library knows it: what an older one lacks is zero. `least`: the size that the first version
-// had. Not BERTH_OK where it is no struct of this kind, or says what this library does not know.
+// Reads a caller's struct as this library knows it: members that an older one lacks are zero. `least`: the size of the
+// first version. Fails if it is no struct of this kind, or has contents unknown to this library.
 template <class T>
 berth_status read(const T* from, std::size_t least, T& into, const char* kind) noexcept {
   into = {};
@@ -50,7 +50,7 @@ berth_status read(const T* from, std::size_t least, T& into, const char* kind) n
   return BERTH_OK;
 }
 
-// The other way: as much of `from` as the caller's struct has room for, zeros where it has more.
+// Writes as much of `from` as the caller's struct has room for, and zeros beyond.
 template <class T>
 berth_status write(T from, std::size_t least, T* into, const char* kind) noexcept {
   if (into == nullptr || into->struct_size < least || into->struct_size > 4096) return fail(BERTH_INVALID, kind);

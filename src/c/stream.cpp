@@ -37,7 +37,6 @@ berth_status give_stream(berth::result<berth::stream> made, berth_stream** out) 
               "too many streams are alive");
 }
 
-// Calls do_it(stream), which gives a result<void>.
 template <class Do>
 berth_status on_stream(const berth_stream* handle, Do do_it) noexcept {
   const auto held = streams().look_up(handle);

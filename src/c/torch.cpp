@@ -36,8 +36,8 @@ using berth::bytes;
 using berth::pool;
 using berth::stream;
 
-// A block that a graph's pool took: the device's pool counts it as live until the graph's pool is released and nobody
-// has it, so that its address stays what a graph remembers.
+// A block that a graph's pool took, so that its address stays as the graph remembers it. The device's pool counts it as
+// live until the graph's pool is released and the block is free.
 struct graph_block {
   bytes size = 0;
   void* on = nullptr;
@@ -59,7 +59,7 @@ class one_device {
     const auto of = graphs_.load(std::memory_order_acquire) != 0 ? graph_of(on) : std::nullopt;
     return of ? take_for_graph(size, on, s, *of) : take(size, s);
   }
-  // False: it is no block in PyTorch's hands.
+  // Returns false if it is no block in PyTorch's hands.
   bool free(void* block) {
     if (graphs_.load(std::memory_order_acquire) != 0) {
       const std::lock_guard held{lock_};
@@ -88,7 +88,7 @@ class one_device {
     g.takes = std::move(takes);
     graphs_.store(graph_pools_.size(), std::memory_order_release);
   }
-  // These two: false where there is no such pool.
+  // These two return false if there is no such pool.
   bool end_graph(berth_torch_pool_id id) {
     const std::lock_guard held{lock_};
     const auto found = graph_pools_.find(id);
@@ -119,7 +119,7 @@ class one_device {
   berth::pool pool;
 
  private:
-  // A handle may be another stream by now: what runs for the one before is waited for, outside of the lock.
+  // Waits, outside of the lock, for the work of a stream whose handle is another stream by now.
   stream& stream_of(void* native) {
     stream& s = known(native);
     if (auto same = s.follow_native(); !same) refuse_stream(same.error());
@@ -130,7 +130,7 @@ class one_device {
   }
   stream& known(void* native) {
     const std::lock_guard held{lock_};
-    // In the child of a fork, where the device goes on there: nothing runs for the parent's streams.
+    // In the child of a fork, if the device works there: nothing runs for the parent's streams.
     const std::uint32_t now = berth::detail::process_generation();
     if (process_ != now && device.backend().works_here()) {
       streams_.clear();
@@ -151,7 +151,7 @@ class one_device {
     throw std::runtime_error{"berth: " + std::to_string(size) + " bytes: " + got.error().what + "\n" +
                              pool.out_of_memory_report()};
   }
-  // The graph's pool that takes what this stream asks for.
+  // Returns the graph's pool that serves requests of this stream.
   std::optional<berth_torch_pool_id> graph_of(void* on) {
     const std::lock_guard held{lock_};
     for (const auto& [id, g] : graph_pools_) {
@@ -159,8 +159,8 @@ class one_device {
     }
     return std::nullopt;
   }
-  // The smallest block that this graph's pool has free, in the order of the same stream, and of which at most a quarter
-  // would go unused; else a new one. Linear in the blocks: a graph is captured once.
+  // Takes the smallest free block of this graph's pool, in the order of the same stream, that leaves at most a quarter
+  // unused. Makes a new one if there is none. Linear in the blocks: a graph is captured once.
   void* take_for_graph(bytes size, void* on, stream& s, berth_torch_pool_id id) {
     {
       const std::lock_guard held{lock_};
@@ -181,11 +181,11 @@ class one_device {
     void* const block = take(size, s);
     entry.key() = block;
     const std::lock_guard held{lock_};
-    // Where the pool was released meanwhile it is a block like any other.
+    // If the pool was released meanwhile it is a block like any other.
     if (graph_pools_.count(id) != 0) graph_blocks_.insert(std::move(entry));
     return block;
   }
-  // Released pools give what nobody has back to the device's pool. A graph may have run on any stream: the blocks go
+  // Gives unused blocks of released pools back to the device's pool. A graph may have run on any stream: the blocks go
   // back in the order of all of them. They wait for the next turn if there is no memory to note that: nothing is thrown
   // through PyTorch's deleters.
   void give_back_unused() noexcept {
@@ -216,7 +216,7 @@ class one_device {
   std::atomic<std::size_t> graphs_{0};  // how many pools of graphs there are, so that nobody locks where there is none
 };
 
-// Never destroyed: PyTorch frees while the process ends, in whatever order, and drivers are gone then.
+// Never destroyed: PyTorch frees while the process ends, in any order, and drivers are gone then.
 struct all_devices {
   std::string kind = "cuda";
   bytes limit = berth::max_bytes;
@@ -231,8 +231,8 @@ struct all_devices {
 
 void write_log();
 
-// Ends the program if the text is no limit: it must not run without one. Nothing is cleaned up, since PyTorch's own
-// exit functions would call back here.
+// Ends the program if the text is no limit: it must not run without one. Skips all cleanup, since PyTorch's own exit
+// functions would call back here.
 bytes limit_of(const char* said) {
   const auto limit = berth::parse_bytes(said);
   if (limit && *limit != 0) return *limit;
@@ -279,7 +279,7 @@ std::string name_of_device(int number) {
   return number == berth_torch_host || a.kind == "host" ? "host" : a.kind + ":" + std::to_string(number);
 }
 
-// The device of that number, opened where nobody has asked for it yet.
+// Returns the device of that number, and opens it at its first use.
 berth::result<one_device*> open_device(int number) {
   if (one_device* const known = find_device(number)) return known;
   all_devices& a = all();
@@ -294,14 +294,14 @@ berth::result<one_device*> open_device(int number) {
   return a.devices.emplace(number, std::move(made)).first->second.get();
 }
 
-// The same for PyTorch, which knows exceptions only.
+// Returns the same for PyTorch, which knows exceptions only.
 one_device& device_of(int number) {
   const auto found = open_device(number);
   if (!found) throw std::runtime_error{"berth: " + name_of_device(number) + ": " + found.error().what};
   return **found;
 }
 
-// Whose live block it is.
+// Returns the device whose live block it is.
 one_device* owner_of(const void* block) {
   all_devices& a = all();
   const std::lock_guard held{a.lock};

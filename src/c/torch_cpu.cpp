@@ -1,6 +1,6 @@
 // Pools of Berth for libtorch's tensors on the CPU. A file of its own and no part of libberth: it is compiled against
-// the torch that it is loaded into (docs/torch.md has the lines). From when it is loaded on new tensors lie in the
-// pool; those that were there go back to where they came from.
+// the torch that it is loaded into (docs/torch.md has the lines). New tensors lie in the pool once it is loaded. Older
+// ones go back to their allocator.
 #include <c10/core/CPUAllocator.h>
 
 #include "berth/torch.h"
@@ -14,7 +14,7 @@ void give_back(void* block) {
   berth_torch_free(block, 0, host, nullptr);
 }
 
-// Which of these are virtual depends on torch's version: allocate() was const up to 2.2, copy_data() came after that.
+// Torch's version decides which of these are virtual: allocate() was const up to 2.2, copy_data() came after that.
 struct allocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t size) const {
     void* const block = berth_torch_alloc(static_cast<ssize_t>(size), host, nullptr);  // throws where there is none
@@ -26,7 +26,7 @@ struct allocator final : c10::Allocator {
   void copy_data(void* to, const void* from, std::size_t size) const { std::memcpy(to, from, size); }
 };
 
-// Never destroyed: tensors go while the process ends, in whatever order.
+// Never destroyed: tensors go while the process ends, in any order.
 [[maybe_unused]] const bool registered = [] {
   c10::SetCPUAllocator(new allocator, 1);
   return true;

@@ -1,5 +1,5 @@
-// What a model may take beyond its file. A node of a few bytes can ask for gigabytes of constants (ConstantOfShape, the
-// same weights packed once more) or for minutes of generated code; what all nodes ask for together has bounds.
+// The bounds of a model's memory beyond its file, for all nodes together. A node of a few bytes can ask for gigabytes
+// of constants (ConstantOfShape, the same weights packed once more) or for minutes of generated code.
 #pragma once
 
 #include "berth/model/description.hpp"
@@ -8,13 +8,13 @@ namespace berth::model {
 
 class allowance {
  public:
-  // 256 MiB and four times what the model's constants hold, those of halves as f32: products make that of them, and
-  // take five times their bytes while they do (read, cast, packed).
+  // Allows 256 MiB and four times the bytes of the model's constants. Halves count as f32: products convert them, and
+  // take five times their bytes meanwhile (read, cast, packed).
   explicit allowance(const description& m);
 
-  // Bytes that the node is about to hold. Throws input_error that names it where there is no room.
+  // Takes the bytes that the node is about to hold. Throws input_error that names it if there is no room.
   void take(const description& m, const node& n, bytes made);
-  // The elements that the node's kernel has in a row of code each: oneDNN unrolls windows and normalized rows.
+  // Takes the elements that the node's kernel unrolls into code: oneDNN unrolls windows and normalized rows.
   void unroll(const description& m, const node& n, std::int64_t elements);
 
  private:

@@ -36,7 +36,7 @@ class builder {
     return keep({element::i64, {static_cast<std::int64_t>(values.size())}, bytes_of(values)});
   }
 
-  // Weights that keep the variance of what passes through a rectifier (He et al. 2015).
+  // Adds a convolution with weights that keep the variance through a rectifier (He et al. 2015).
   std::string convolution(const std::string& x, std::int64_t from, std::int64_t to, std::int64_t kernel,
                           std::int64_t stride, std::int64_t groups = 1) {
     const float fan_in = static_cast<float>(from / groups * kernel * kernel);

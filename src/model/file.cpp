@@ -22,7 +22,7 @@ gzFile gzip_of(void* file) {
   return static_cast<gzFile>(file);
 }
 
-// What is read once is gone: a second argument "-" would find an empty file.
+// Standard input can be read once: a second argument "-" would find an empty file.
 int take_standard_input() {
   static std::atomic<bool> taken = false;
   if (taken.exchange(true)) throw input_error("-", "is read only once");
@@ -84,7 +84,7 @@ void input_file::append_to(std::string& text, std::size_t most) try {
 void input_file::append_rest_to(std::string& text, std::size_t longest) try {
   const auto refuse = [&] { throw input_error(path_, "longer than " + std::to_string(longest >> 20) + " MiB"); };
   std::error_code status;
-  // Neither for what is packed nor for a pipe is the size known before.
+  // The size is known before for neither a packed file nor a pipe.
   if (path_ != "-" && gzdirect(gzip_of(file_)) != 0 && std::filesystem::is_regular_file(path_, status)) {
     const std::uintmax_t size = std::filesystem::file_size(path_, status);
     if (!status && size > longest) refuse();

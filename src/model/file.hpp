@@ -1,4 +1,4 @@
-// Whole files as text, gunzipped where they are gzip (by their first two bytes, not by their name). The path "-" is
+// Whole files as text, gunzipped if they are gzip (by their first two bytes, not by their name). The path "-" is
 // standard input, which is read once, and standard output; a file of that name is "./-".
 #pragma once
 
@@ -8,21 +8,21 @@
 
 namespace berth::model {
 
-// The longest file that is read, gunzipped: what never ends is refused too.
+// The longest file that is read, gunzipped: an endless one is refused too.
 inline constexpr std::size_t longest_text = std::size_t{1} << 31;
 
-// What is packed may unpack to the first of these at any rate, and beyond it to so many times its own size: text packs
-// ten to a hundred times, what was made to fill memory a thousand.
+// Bounds of unpacked files: the first of these or, if larger, so many times the packed size. Text packs ten to a
+// hundred times, a file made to fill memory a thousand.
 inline constexpr std::size_t most_unpacked = std::size_t{1} << 26, most_unpacked_ratio = 200;
 
 // The most buffers that are read from text: some gigabytes.
 inline constexpr std::size_t most_buffers = std::size_t{1} << 24;
 
-// Throws input_error: the file cannot be read, is a truncated or broken gzip stream, is longer than `longest`, unpacks
-// to more than the bounds above or does not fit in memory.
+// Reads a file. Throws input_error: the file cannot be read, is a truncated or broken gzip stream, or does not fit in
+// memory. Also throws it for one longer than `longest`, or that unpacks beyond the bounds above.
 [[nodiscard]] std::string read_file(const std::string& path, std::size_t longest = longest_text);
 
-// A file read in parts, so that what it is can be told before it is read whole; it may be a pipe.
+// A file read in parts, so that its kind is known before it is read whole; it may be a pipe.
 class input_file {
  public:
   // Throws input_error, as read_file() does; so do the others.
@@ -31,10 +31,10 @@ class input_file {
   input_file& operator=(const input_file&) = delete;
   ~input_file();
 
-  // The next `most` bytes at the end of `text`: fewer only where the file ends.
+  // Appends the next `most` bytes to `text`: fewer only if the file ends.
   void append_to(std::string& text, std::size_t most);
 
-  // The rest at the end of `text`. Throws where that is then longer than `longest`; of a plain file before it is read.
+  // Appends the rest to `text`. Throws if that is then longer than `longest`; for a plain file before it is read.
   void append_rest_to(std::string& text, std::size_t longest);
 
  private:
@@ -43,21 +43,21 @@ class input_file {
   std::size_t read_ = 0;  // of the text, so far
 };
 
-// Without the mark that some editors put before UTF-8.
+// Drops the mark that some editors put before UTF-8.
 inline void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
 }
 
-// read_file() of what such editors have written.
+// Returns read_file() without that mark.
 [[nodiscard]] inline std::string read_text_file(const std::string& path) {
   std::string text = read_file(path);
   drop_byte_order_mark(text);
   return text;
 }
 
-// Writes a file of a random name beside `path`, made for it alone, and renames, so that a failure leaves no partial
-// file and nobody's link is followed; a link at `path` stays, and what it leads to is replaced. A device or a pipe is
-// written straight into, and so is standard output. Throws input_error.
+// Writes a file of a random name beside `path`, made for it alone, and renames it. A failure thus leaves no partial
+// file, and a foreign link is never followed. A link at `path` stays, and its target is replaced. Devices, pipes and
+// standard output are written to directly. Throws input_error.
 void write_file(const std::string& path, std::string_view text);
 
 }  // namespace berth::model

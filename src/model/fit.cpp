@@ -59,7 +59,7 @@ void require_within(const fit_question& q, const plan::dimension& d, std::int64_
                                 std::to_string(d.most) + ", not " + std::to_string(value));
 }
 
-// One order, evaluated at each value.
+// Measures one order, evaluated at each value.
 measure of_problem(const fit_question& q) {
   const problem_file file = read_problem(q.path);
   if (!file.symbolic) throw input_error(q.path, "neither a model nor a problem with dimensions");

@@ -1,7 +1,7 @@
-// The largest value of a model's dimension that a memory holds: what `berth fit` and berth.fit answer.
+// The largest value of a model's dimension that a memory holds: the answer of `berth fit` and berth.fit.
 //
-// A problem with dimensions is planned once for all values (plan/symbolic.hpp), of which each is then an evaluation of
-// the order. A model is lowered and planned anew at each value that is tried, since kernels and layouts depend on it.
+// A problem with dimensions is planned once for all values (plan/symbolic.hpp), each of which is then an evaluation of
+// the order. A model is lowered and planned anew at each value tried, since kernels and layouts depend on it.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct fit_answer {
   bool proved = false;                // the next value fits by no plan, or there is none; else: by none that was found
 };
 
-// By bisection: as many plans as the range has binary digits. What a value needs is taken to grow with it. Throws
-// input_error: as the readers do, no such dimension, bounds that are reversed or below 1, a value at which the model is
-// none.
+// Answers by bisection: as many plans as the range has binary digits. Assumes that a larger value needs more. Throws
+// input_error as the readers do. Also throws it for an unknown dimension, bounds that are reversed or below 1, and a
+// value at which the model is invalid.
 [[nodiscard]] fit_answer fit(const fit_question& q);
 
 }  // namespace berth::model

@@ -1,8 +1,8 @@
-// Reading a FlatBuffer (https://flatbuffers.dev/internals) that nobody vouches for: every access is checked.
+// Reads an untrusted FlatBuffer (https://flatbuffers.dev/internals): every access is checked.
 //
-// All numbers are little-endian. A table begins with the distance back to its vtable, which holds the vtable's size,
-// the table's, and the place of each field in the table (0: absent). Strings, vectors and tables are referred to by
-// their distance from where the reference stands.
+// All numbers are little-endian. A table begins with the distance back to its vtable. The vtable holds its own size,
+// the table's, and the place of each field in the table (0: absent). References to strings, vectors and tables hold the
+// distance from the reference.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class flatbuffer {
 
   [[nodiscard]] place root() const { return follow(0); }
 
-  // The field's value, or the default where the table leaves it out.
+  // Returns the field's value, or the default if the table leaves it out.
   template <class Number>
   [[nodiscard]] Number number(place table, unsigned field, Number otherwise) const {
     const place at = find(table, field);
@@ -51,13 +51,13 @@ class flatbuffer {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = follow(at + 4 + 4 * i);
     return out;
   }
-  // Of the vector there, whose elements have `size` bytes.
+  // Returns the length of the vector there, whose elements have `size` bytes.
   [[nodiscard]] std::size_t length(place vector, std::size_t size) const {
     const std::size_t n = read<std::uint32_t>(vector);
     if (n > (bytes_.size() - vector - 4) / size) broken();
     return n;
   }
-  // Where the field itself stands; 0 where the table leaves it out.
+  // Returns the place of the field itself; 0 if the table leaves it out.
   [[nodiscard]] place find(place table, unsigned field) const {
     const auto back = read<std::int32_t>(table);
     const std::int64_t vtable = static_cast<std::int64_t>(table) - back;
@@ -67,7 +67,7 @@ class flatbuffer {
     const auto offset = read<std::uint16_t>(at + 4 + 2 * field);
     return offset == 0 ? 0 : table + offset;
   }
-  // How many fields the table's kind had when it was written.
+  // Returns how many fields the table's kind had when it was written.
   [[nodiscard]] unsigned fields(place table) const {
     const auto vtable = static_cast<place>(static_cast<std::int64_t>(table) - read<std::int32_t>(table));
     return (read<std::uint16_t>(vtable) - 4u) / 2;
@@ -90,7 +90,7 @@ class flatbuffer {
     if (distance == 0 || distance > bytes_.size() - at) broken();
     return at + distance;
   }
-  // Parts may share bytes, so that a small file could stand for a large one: what is read of it has a limit.
+  // Limits the bytes read: parts may share bytes, so that a small file could stand for a large one.
   std::size_t spend(std::size_t n) {
     if (n > budget_) fail("not a TFLite model: its parts overlap");
     budget_ -= n;

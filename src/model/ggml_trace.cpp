@@ -32,8 +32,8 @@ struct traced_tensor {
   bool read = false;
 };
 
-// The operators of 2026 that make their result of their operands alone, and write nowhere else: MAP_CUSTOM and CUSTOM
-// are the application's functions, OPT_STEP moves the moments too, which the graph does not show.
+// The operators of 2026 that make their result of their operands alone, and write nowhere else. MAP_CUSTOM and CUSTOM
+// are the application's functions. OPT_STEP moves the moments too, which the graph does not show.
 constexpr std::string_view pure =
     " ABS ACC ADD ADD1 ADD_ID ADD_REL_POS ARANGE ARGMAX ARGSORT CEIL CLAMP COL2IM_1D CONCAT CONT CONV_2D CONV_2D_DW "
     " CONV_3D CONV_TRANSPOSE_1D CONV_TRANSPOSE_2D COS COUNT_EQUAL CPY CROSS_ENTROPY_LOSS CROSS_ENTROPY_LOSS_BACK "

@@ -23,7 +23,7 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
   for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
     if (live.workspace_of[n] != no_buffer) buffers[live.workspace_of[n]].name = "workspace of " + g.nodes()[n].name;
   }
-  // Of the values in one buffer all but the largest have taken over memory.
+  // All values in one buffer but the largest have taken over memory.
   std::vector<bytes> largest(buffers.size(), 0);
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const std::uint32_t b = live.buffer_of[v];

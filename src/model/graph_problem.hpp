@@ -9,8 +9,8 @@
 
 namespace berth::model {
 
-// One buffer for every chain of values that share memory in place, called `name_of` its first member; workspaces are
-// called after their nodes. States lie in the arena throughout.
+// Makes one buffer for every chain of values that share memory in place, called `name_of` its first member. Workspaces
+// are called after their nodes. States lie in the arena throughout.
 [[nodiscard]] problem_file problem_of_graph(const std::string& path, const graph& g, const rules::placement& rules,
                                             const std::function<std::string(value_id)>& name_of);
 

@@ -20,7 +20,7 @@ constexpr std::string_view descriptions[] = {"<f4", "<f2", "<V2", "<f8", "|i1", 
                                              "<u2", "<i4", "<u4", "<i8", "<u8", "|b1"};
 static_assert(std::size(descriptions) == static_cast<std::size_t>(element::other));
 
-// What stands behind 'key': in the header, which is a Python dictionary in a fixed style.
+// Returns the text behind 'key': in the header, which is a Python dictionary in a fixed style.
 std::string_view field(const std::string& path, std::string_view header, std::string_view key) {
   const auto at = header.find(key);
   if (at == std::string_view::npos) throw input_error(path, "the .npy header has no field " + std::string{key});

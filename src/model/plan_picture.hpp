@@ -9,10 +9,10 @@
 
 namespace berth::model {
 
-// One a buffer, from its first tick to its last. Contract: the plan has offsets and is of the file's problem.
+// Returns one a buffer, from its first tick to its last. Contract: the plan has offsets and is of the file's problem.
 [[nodiscard]] std::vector<trace::rectangle> rectangles_of(const problem_file& file, const plan::plan& answer);
 
-// With numbers of bytes as they are; the title is left to the caller. Contract: as above.
+// Returns the picture with numbers of bytes as they are; the title is left to the caller. Contract: as above.
 [[nodiscard]] trace::picture picture_of(const problem_file& file, const plan::plan& answer);
 
 }  // namespace berth::model

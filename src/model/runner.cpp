@@ -36,8 +36,7 @@ struct runner::state {
 
   ~state() { (void)queue->synchronize(); }  // operations and blocks are in use until then
 
-  // All steps, on the stream's thread: one handing over where one for each would wake that thread for kernels shorter
-  // than that takes.
+  // Runs all steps on the stream's thread. Handing over each would wake that thread for kernels shorter than the wake.
   static void run_all(void* self) noexcept {
     for (const step& s : static_cast<state*>(self)->steps) s.operation->execute(s.addresses, s.workspace);
   }
@@ -51,8 +50,8 @@ struct runner::state {
   }
 };
 
-// Written anew before each run, as what inputs had is others' once the model has read them; before the first one they
-// are looked at, as whoever wrote the inputs may have written more.
+// Rewrites the red zones before each run, as other values use the inputs' memory once they are read. Checks them before
+// the first run, as the writer of the inputs may have written too far.
 result<void> runner::state::watch() {
   if (std::exchange(ran, true)) return guard->again();
   return look();

@@ -18,7 +18,7 @@ namespace berth::op {
 
 namespace {
 
-// The operand's type with gaps (each stride doubled), and every other dimension reversed.
+// Returns the operand's type with gaps (each stride doubled), and every other dimension reversed.
 tensor_type spread_out(tensor_type t, std::int64_t& first) {
   t.strides = row_major(t.shape, t.type);
   first = 0;
@@ -33,7 +33,7 @@ tensor_type spread_out(tensor_type t, std::int64_t& first) {
   return t;
 }
 
-// Puts row-major values where the type's strides say.
+// Puts row-major values at the places of the type's strides.
 void lay_out_values(const tensor_type& t, const std::vector<double>& values, std::byte* first) {
   const strides by = strides_of(t);
   std::vector<std::int64_t> at(t.shape.size(), 0);
@@ -59,7 +59,7 @@ struct judged {
   }
 };
 
-// Runs once, at addresses on the device, with what the host wrote and for the host to read.
+// Runs once, at addresses on the device, between copies from and to the host.
 result<void> run_once(judged& j, const memory_range& workspace, stream& s) {
   for (const trial_memory& m : j.memory) m.upload(s);
   j.workspace.upload(s);
@@ -71,7 +71,7 @@ result<void> run_once(judged& j, const memory_range& workspace, stream& s) {
   return ran;
 }
 
-// Operation and memory for the request, inputs filled.
+// Makes operation and memory for the request, inputs filled.
 judged set_up(const request& q, const prepared& p, bool strided, const device& on) {
   request mine = q;
   judged j;
@@ -109,7 +109,6 @@ std::vector<double> results_of(const judged& j, std::size_t inputs, std::size_t 
   return values;
 }
 
-// The same request with every float in f64.
 request in_f64(request q) {
   for (auto& input : q.inputs) {
     if (input && is_real(input->type)) input->type = element::f64;
@@ -117,12 +116,12 @@ request in_f64(request q) {
   return q;
 }
 
-// What was found wrong first stays.
+// Keeps the first fault.
 void blame(check_result& r, std::string why) {
   if (r.why.empty()) r.why = std::move(why);
 }
 
-// `expected`: by result, what is wanted.
+// Compares with the wanted values, `expected`, by result.
 void compare(check_result& r, const judged& got, const std::vector<std::vector<double>>& expected, std::size_t inputs,
              std::optional<double> allowed) {
   double total = 0;
@@ -156,7 +155,8 @@ void compare(check_result& r, const judged& got, const std::vector<std::vector<d
   }
 }
 
-// What the results are judged by: loops of the oracle where the kernel in f64 would be this very kernel.
+// Returns the values that the results are compared with. The oracle's loops make them if the kernel in f64 would be
+// this very kernel.
 std::vector<std::vector<double>> reference(check_result& r, const prepared& p, std::size_t results, bool on_host) {
   const request wide = in_f64(p.q);
   const auto same_type = [&](std::size_t i) { return wide.inputs[i]->type == p.q.inputs[i]->type; };

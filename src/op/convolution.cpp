@@ -8,8 +8,8 @@ namespace berth::op {
 
 namespace {
 
-// A convolution as a matrix product whose rows are windows: they are gathered in bands that stay in the cache, where
-// oneDNN's gemm kernel would lay out those of the whole image in its workspace.
+// A convolution as a matrix product whose rows are windows. It gathers them in bands that stay in the cache; oneDNN's
+// gemm kernel would lay out those of the whole image in its workspace.
 class gathered_product final : public over_kernels {
  public:
   gathered_product(const convolution_description& d, std::unique_ptr<operation> product,
@@ -28,7 +28,7 @@ class gathered_product final : public over_kernels {
         window_{product_of(d.over.kernel)},
         along_{along_of(d.over, d.output.shape, d.input.shape)} {}
 
-  // Null: it does not know these layouts, groups or functions.
+  // Returns null for unknown layouts, groups or functions.
   static std::unique_ptr<operation> made(const convolution_description& d) try {
     const std::size_t rank = d.input.shape.size();
     if (d.groups != 1 || rank < 3 || rank > 5 || !is_channels_last(d.input) || !is_channels_last(d.output)) {
@@ -93,7 +93,7 @@ class gathered_product final : public over_kernels {
     }
   }
 
-  // What the windows of a band touch, a row each.
+  // Gathers the elements that the windows of a band touch, a row each.
   void gather(std::int64_t first, float* row) const noexcept {
     const auto& [deep, high, wide] = along_;
     const auto* const image = static_cast<const float*>(at_[0]);
@@ -169,7 +169,7 @@ created convolution(const convolution_description& d) {
                                            output,         d.over.strides, dilations, d.over.pads_begin,
                                            d.over.pads_end};
     convolution_forward::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
-    // The brgemm kernels of oneDNN 2.6 crash or fail on such windows where there are post-ops (tests/op).
+    // The brgemm kernels of oneDNN 2.6 crash or fail on such windows if there are post-ops (tests/op).
     if (reads_only_padding_somewhere(d)) {
       while (std::strncmp(chosen.impl_info_str(), "brg", 3) == 0) {
         if (!chosen.next_impl()) throw dnnl::error{dnnl_unimplemented, "berth: no kernel for this padding"};

@@ -19,7 +19,7 @@ dnnl::algorithm algorithm_of(binary_kind kind) {
   return dnnl::algorithm::undef;
 }
 
-// The functions that oneDNN's kernels give a number of NaN.
+// Keeps NaN in the functions for which oneDNN's kernels return a number.
 void keep_nan(primitive_operation& o, const activation& a, const tensor_type& input, const tensor_type& output) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   request q{"", 6, {input}};
@@ -69,7 +69,7 @@ created binary(binary_kind kind, const tensor_type& a, const tensor_type& b, con
     std::vector<primitive_operation::operand> operands{
         {DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}};
     auto made = std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
-    // NaN of the second operand comes through, of the first it does not.
+    // NaN of the second operand passes, that of the first does not.
     const bool most = kind == binary_kind::maximum, least = kind == binary_kind::minimum;
     if ((most || least) && then.empty()) {
       made->replace_below(-std::numeric_limits<float>::infinity(), {most ? "Max" : "Min", 8, {a, b}}, output);

@@ -89,7 +89,7 @@ void give_node(void* p) noexcept {
   lock.clear(std::memory_order_release);
 }
 
-// Where libdnnl's code lies: [begin, end) of its first loaded object; empty until known, and where it is not loaded.
+// The code of libdnnl: [begin, end) of its first loaded object; empty until known, and if it is not loaded.
 struct range {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;

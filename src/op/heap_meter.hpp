@@ -1,13 +1,13 @@
-// The heap meter: how often malloc and its kin were called, by anyone in the process.
+// The heap meter: counts the calls of malloc and its kin in the whole process.
 //
-// Linked into a program (as an object, target berth_heap_meter), it takes the place of malloc, calloc, realloc,
-// aligned_alloc, memalign, posix_memalign and operator new, counts, and passes on to glibc.
+// Linked into a program (as an object, target berth_heap_meter), it replaces malloc, calloc, realloc, aligned_alloc,
+// memalign, posix_memalign and operator new. It counts, and passes on to glibc.
 //
-// Kernel nodes. dnnl_primitive_execute keeps its arguments in hash tables that it builds on every call, and some
-// kernels a small vector on each of their threads (oneDNN 2.6): four to twelve pieces of at most some hundred bytes,
-// freed before the call returns. While an operation runs, the meter serves such pieces, asked for by libdnnl's own
-// code, from 128 KiB of fixed nodes instead of the heap, and counts them apart. Whatever anybody else asks for, and
-// what is larger or finds no node, reaches the heap and is counted.
+// Kernel nodes. dnnl_primitive_execute keeps its arguments in hash tables that it builds on every call. Some kernels
+// keep a small vector on each of their threads (oneDNN 2.6). These are four to twelve pieces of at most some hundred
+// bytes, freed before the call returns. The meter serves such pieces while an operation runs, if libdnnl's own code
+// asks. They come from 128 KiB of fixed nodes instead of the heap, and are counted apart. Requests of other code,
+// larger ones and those that find no node reach the heap and are counted.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@ namespace berth::op {
 
 namespace {
 
-// Rows times a constant matrix, as a convolution with a window of one: the rows are the pixels of an image whose
-// channels lie innermost, and the kernels for those allocate nothing. Null where there is none.
+// Makes rows times a constant matrix a convolution with a window of one. The rows are the pixels of an image whose
+// channels lie innermost, and the kernels for those allocate nothing. Returns null if there is none.
 std::unique_ptr<operation> as_convolution(const matmul_description& d, const dnnl::post_ops& ops) try {
   using dnnl::memory;
   const std::int64_t m = d.a.shape[0], k = d.a.shape[1], n = d.c.shape[1];
@@ -62,9 +62,8 @@ float applied(const activation& f, float x) {
   return x;
 }
 
-// A product of Berth's own, over any strides of a and b and batches that are broadcast; c is row-major. A panel of b is
-// brought onto the stack, so that the innermost loop runs over neighbours whatever the strides; sums are f32, as
-// oneDNN's.
+// A product of Berth's own, over any strides of a and b and broadcast batches; c is row-major. It copies a panel of b
+// onto the stack, so that the innermost loop runs over neighbours at any strides. Sums are f32, as oneDNN's.
 class own_product final : public operation {
  public:
   explicit own_product(const matmul_description& d) : operation{d.bias ? std::size_t{4} : std::size_t{3}, 0}, d_{d} {
@@ -80,7 +79,7 @@ class own_product final : public operation {
 
   void bind(std::span<void* const> addresses, void*) noexcept override { addresses_ = addresses; }
 
-  // Where batch number `batch` of the operand begins.
+  // Returns the address of batch number `batch` of the operand.
   static const std::byte* matrix_of(const tensor_type& t, const tensor_type& c, const void* base, std::int64_t batch) {
     std::int64_t offset = 0;
     for (std::size_t d = c.shape.size() - 2; d-- > 0; batch /= c.shape[d]) {
@@ -153,7 +152,7 @@ class own_product final : public operation {
   std::span<void* const> addresses_;  // the base's
 };
 
-// Matrices of two dimensions or more that multiply.
+// Returns whether these are matrices of two dimensions or more that multiply.
 bool is_product(const matmul_description& d) {
   const auto &a = d.a.shape, &b = d.b.shape, &c = d.c.shape;
   const std::size_t rank = c.size();
@@ -179,7 +178,8 @@ created matmul(const matmul_description& d) {
     bias_shape.back() = d.c.shape.back();
     const memory::desc bias = dense_descriptor(bias_shape);
 
-    // Of no elements: oneDNN 2.6, asked whether it can generate such a product for AVX-512, divides by the dimensions.
+    // Products without elements: oneDNN 2.6 divides by the dimensions when asked whether it can generate one for
+    // AVX-512.
     if (a.get_size() == 0 || b.get_size() == 0) {
       if (c.get_size() != 0 && c != dense_descriptor(d.c.shape)) throw dnnl::error{dnnl_unimplemented, "scattered"};
       return std::make_unique<own_product>(d);

@@ -127,7 +127,7 @@ const std::map<std::string, unary<V>>& unaries() {
   return all;
 }
 
-// Over all dimensions, which is what a reduction without attributes does; CumSum over the last, as it is tried.
+// Reduces over all dimensions, as a reduction without attributes does; CumSum over the last, as in its trial.
 template <class V>
 bool reduced(const std::string& op, const array<V>& x, array<V>& y) {
   static const auto& all = *new std::map<std::string, binary<V>>{
@@ -202,7 +202,7 @@ bool compute(const request& q, const std::vector<array<V>>& in, array<V>& y) {
   return q.attributes.empty() && in.size() == 1 && reduced(q.op, in[0], y);
 }
 
-// What a type of fewer bits keeps of it.
+// Returns the value that a type of fewer bits keeps.
 template <class V>
 double kept(element type, V v) {
   if (type == element::boolean) return v != 0 ? 1 : 0;

@@ -1,4 +1,4 @@
-// What operations share that run kernels of the library one behind the other, on the caller's operands.
+// The base of operations that run several kernels of the library in order, on the caller's operands.
 #pragma once
 
 #include <array>
@@ -20,19 +20,20 @@ namespace berth::op {
 // One dimension of windows: they are counted by `from` elements, and touch `to` elements.
 struct along {
   std::int64_t from = 1, to = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
-  // What element k of window i touches; below 0 or from `to` on: nothing.
+  // Returns the element that element k of window i touches; below 0 or from `to` on: none.
   [[nodiscard]] std::int64_t at(std::int64_t i, std::int64_t k) const noexcept {
     return i * stride + k * dilation - pad;
   }
 };
-// Of the spatial dimensions, of which there are at most three: the missing ones come first.
+// Returns the spatial dimensions, at most three: the missing ones come first.
 [[nodiscard]] std::array<along, 3> along_of(const window& over, std::span<const std::int64_t> from,
                                             std::span<const std::int64_t> to);
 
-// In place on the result, where there are any; they want no workspace. Throws dnnl::error: they have no such kernel.
+// Returns the functions, which run in place on the result and want no workspace; null if there are none. Throws
+// dnnl::error if they have no such kernel.
 [[nodiscard]] std::unique_ptr<operation> functions_after(const tensor_type& output, const activations& then);
 
-// How many rows of `each` floats are worked on at once, of so many: they stay in a core's cache.
+// Returns how many rows of `each` floats to work on at once, of so many: they stay in a core's cache.
 [[nodiscard]] std::int64_t rows_of_a_band(std::int64_t each, std::int64_t rows);
 
 // Operands: input, weights (packed), further ones, output. The weights go to the first kernel, turned.
@@ -58,7 +59,7 @@ class over_kernels : public operation {
   over_kernels(std::size_t operands, std::int64_t weights, std::unique_ptr<operation> first, bytes besides)
       : operation{operands, besides + first->workspace()}, first_{std::move(first)}, weights_{weights} {}
 
-  // From the layout of the weights' type to the one that first_ takes as plain.
+  // Turns the weights from their type's layout to the one that first_ takes as plain.
   virtual void turn(const float* plain, float* turned) const = 0;
 
   std::unique_ptr<operation> first_;

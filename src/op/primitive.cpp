@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t element_bytes = 4;
 
-// Whether elements lie alike under both strides. The stride of a dimension of size 1 says nothing.
+// Returns whether elements lie alike under both strides. The stride of a dimension of size 1 says nothing.
 bool lie_alike(std::span<const std::int64_t> sizes, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] != 1 && a[d] != b[d]) return false;

@@ -1,4 +1,4 @@
-// What every operation over oneDNN shares: one primitive, its memory objects and its argument table, made once.
+// The base of operations over oneDNN: one primitive, its memory objects and its argument table, made once.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -16,33 +16,32 @@ namespace berth::op {
 // The CPU engine. One per process: primitives and memory of one engine work together.
 [[nodiscard]] dnnl::engine& cpu();
 
-// The descriptor of an f32 tensor; throws dnnl::error (unimplemented) for other element types, and for strides that are
-// no multiples of theirs. The stride of a
-// dimension of size 1 says nothing, but kernels compare it: it becomes that of the layout named, where the rest lies
-// in that layout (else of the other one).
+// Returns the descriptor of an f32 tensor. Throws dnnl::error (unimplemented) for other element types, and for strides
+// that are no multiples of theirs. The stride of a dimension of size 1 says nothing, but kernels compare it. It becomes
+// that of the layout named if the rest lies in that layout, else that of the other one.
 enum class ones : std::uint8_t { channels_last, row_major };
 [[nodiscard]] dnnl::memory::desc descriptor(const tensor_type& t, ones as = ones::channels_last);
 [[nodiscard]] bool is_channels_last(const tensor_type& t);
-// Kernels of oneDNN 2.6 count in 32 bits: beyond 2^30 they divide by what has become zero. Thrown by descriptor() and
-// require_countable(), an error of the factory by way of guarded().
+// Kernels of oneDNN 2.6 count in 32 bits: beyond 2^30 they divide by a number that has become zero. Thrown by
+// descriptor() and require_countable(), an error of the factory by way of guarded().
 struct uncountable {};
-// Of every spatial dimension what the window sees of it, padding included. Throws dnnl::error where input and window
-// are not of one rank.
+// Checks the extent that the window sees of every spatial dimension, padding included. Throws dnnl::error if input and
+// window differ in rank.
 void require_countable(const tensor_type& input, const window& over);
-// oneDNN's gemm kernels, which it falls back on without AVX-512, take memory from the heap while they run.
+// Returns whether it is one of oneDNN's gemm kernels, its fallback without AVX-512: they take memory while they run.
 [[nodiscard]] bool allocates(const char* kernel);
-// oneDNN's plain loops.
+// Returns whether it is one of oneDNN's plain loops.
 [[nodiscard]] bool is_reference(const char* kernel);
-// Code that oneDNN generates for just these shapes: its fastest.
+// Returns whether oneDNN generates its code for just these shapes: its fastest.
 [[nodiscard]] bool is_generated(const char* kernel);
-// Whether some output element's window may lie in the padding altogether: the first one before the input, the last one
-// behind it, or one that steps over an input smaller than its dilation.
+// Returns whether some output element's window may lie in the padding altogether. It is the first one before the input,
+// the last one behind it, or one that steps over an input smaller than its dilation.
 [[nodiscard]] bool reads_only_padding_somewhere(const convolution_description& d);
-// The same seen with another shape of the same dense memory.
+// Returns the same with another shape of the same dense memory.
 [[nodiscard]] dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& shape);
 
 void append(dnnl::post_ops& ops, const activations& each);
-// The attributes of every primitive: scratchpad in the caller's hands, and the post-ops.
+// Returns the attributes of every primitive: scratchpad in the caller's hands, and the post-ops.
 [[nodiscard]] dnnl::primitive_attr primitive_attributes(const dnnl::post_ops& ops = {});
 
 class primitive_operation final : public operation {
@@ -57,13 +56,12 @@ class primitive_operation final : public operation {
   primitive_operation(const Descriptor& d, dnnl::primitive p, std::vector<operand> operands)
       : primitive_operation(std::move(p), std::move(operands), d.scratchpad_desc(), d.impl_info_str()) {}
 
-  // Before the kernel runs, operand `from` is copied to operand `to`, both of this type, unless they lie at one
-  // address.
+  // Copies operand `from` to operand `to` before the kernel runs, both of this type, unless they lie at one address.
   void copy_first(std::size_t from, std::size_t to, const tensor_type& type);
-  // Berth's own kernel for the request takes the primitive's place in runs whose operand 0 holds an element that is not
-  // at least `least`, as NaN never is: kernels of oneDNN pass such elements over.
+  // Has Berth's own kernel for the request take the primitive's place in some runs. Their operand 0 holds an element
+  // that is not at least `least`, as NaN never is: kernels of oneDNN pass such elements over.
   void replace_below(float least, const request& q, const tensor_type& output);
-  // Before the kernel runs, the elements of operand `to`, which is of this type, are set to `value`.
+  // Sets the elements of operand `to`, which is of this type, to `value` before the kernel runs.
   void fill_first(std::size_t to, float value, const tensor_type& type);
 
   [[nodiscard]] const char* kernel() const noexcept override { return kernel_; }
@@ -81,7 +79,7 @@ class primitive_operation final : public operation {
   std::vector<dnnl::memory> memories_;      // by operand; empty where it is not the primitive's
   dnnl::memory scratchpad_;                 // empty where none is wanted
   std::vector<dnnl_exec_arg_t> arguments_;  // of the C interface: its C++ form builds a map on every call
-  // Walks, since what lies in a tensor's gaps is others'; oneDNN's sizes count it.
+  // Walks the elements, since the bytes in a tensor's gaps are not its own; oneDNN's sizes count them.
   struct copy {
     std::size_t from, to;
     nest over;

@@ -62,8 +62,8 @@ std::int64_t step_of(const tensor_type& t) {
   return static_cast<std::int64_t>(std::max<bytes>(element_size(t.type), 1));
 }
 
-// Kernels step through memory by these: whole elements, and nowhere beyond what 64 bits count. How many bytes lie
-// between the begin of its first element and that of its last; 0 where no strides are said.
+// Checks strides, as kernels step through memory by them: whole elements, within 64 bits. Returns the bytes between the
+// begin of its first element and that of its last; 0 if there are no strides.
 std::int64_t validated_reach(const tensor_type& t, const std::string& what) {
   if (t.strides.empty()) return 0;
   if (t.strides.size() != t.shape.size()) refuse(what + " has not one stride per dimension");

@@ -1,4 +1,4 @@
-// What the rows of the table ask a request for. All of it throws refusal.
+// Questions of the table's rows to a request. All throw refusal.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ using strides = std::vector<std::int64_t>;
 
 // "1x3x224x224"; "scalar" for no dimensions.
 [[nodiscard]] std::string text_of(const shape& s);
-// What a shape holds; refuses one beyond the bounds.
+// Returns the number of elements of a shape; refuses one beyond the bounds.
 [[nodiscard]] std::int64_t count_of(const shape& s);
-// Refuses what would take more steps than anyone waits for: the product of these, none below 0.
+// Refuses too many steps: the product of these, none below 0.
 void limit_steps(const shape& counts);
 // Row-major strides in bytes.
 [[nodiscard]] strides row_major(const shape& s, element type);
 [[nodiscard]] tensor_type dense(element type, shape s);
-// The strides that the type has or means.
+// Returns the strides that the type has or means.
 [[nodiscard]] strides strides_of(const tensor_type& t);
 [[nodiscard]] bool is_row_major(const tensor_type& t);
 
@@ -33,7 +33,7 @@ void limit_steps(const shape& counts);
   return input(q, i).shape;
 }
 [[nodiscard]] std::int64_t rank_of(const request& q, std::size_t i);
-// Which operand of phase two input i is.
+// Returns the operand of phase two that input i is.
 [[nodiscard]] std::size_t operand_of(const request& q, std::size_t i);
 
 template <class T>
@@ -48,14 +48,14 @@ template <class T>
   return attribute_or(q.attributes, name, std::move(fallback));
 }
 
-// The values of a parameter that was given; `most`: the longest that can be right, since each node that names a
-// constant would copy it.
+// Returns the values of a given parameter. `most`: the longest that can be right, since each node that names a constant
+// would copy it.
 [[nodiscard]] std::vector<std::int64_t> integers(const request& q, std::size_t i,
                                                  std::size_t most = static_cast<std::size_t>(most_extent));
 [[nodiscard]] std::vector<double> numbers(const request& q, std::size_t i, std::size_t most = 2 * most_rank);
-// The constant that input i is; refuses one that is computed at run time.
+// Returns the constant that input i is; refuses one that is computed at run time.
 [[nodiscard]] const tensor& parameter(const request& q, std::size_t i);
-// An integer list that is an attribute in some opsets and an input in others; empty where it is neither.
+// Returns an integer list that is an attribute in some opsets and an input in others; empty if it is neither.
 [[nodiscard]] std::vector<std::int64_t> list(const request& q, const char* name, std::size_t index,
                                              std::size_t most = 2 * most_rank);
 [[nodiscard]] bool given(const request& q, const char* name, std::size_t index);
@@ -71,11 +71,11 @@ void validate_result(const tensor_type& t, std::size_t i);
 [[nodiscard]] bool is_integer(element e) noexcept;  // of whatever width and sign
 [[nodiscard]] element require_real(const request& q, std::size_t i);
 [[nodiscard]] element require_number(const request& q, std::size_t i);
-// The type that an attribute names by ONNX's number.
+// Returns the type that an attribute names by ONNX's number.
 [[nodiscard]] element asked_type(const request& q, const std::string& which);
-// All inputs that are given have the first one's type.
+// Refuses inputs whose type differs from the first one's.
 void require_same_types(const request& q);
-// Of ONNX's number for an element type (TensorProto.DataType); `other` where there is none here.
+// Returns the type of ONNX's number (TensorProto.DataType); `other` if there is none here.
 [[nodiscard]] element element_of_onnx(std::int64_t type) noexcept;
 [[nodiscard]] std::int64_t onnx_number(element e) noexcept;
 

@@ -1,7 +1,10 @@
-// Transposed convolutions by three kernels of oneDNN: a convolution over turned weights where no stride is left, a
-// matrix product whose rows are laid out as windows where windows neither overlap nor are cut, and the gradient of a
-// convolution for the rest. oneDNN's own deconvolution is that gradient too, but adds bias and post-ops in reference
-// code, with a copy of the result as its workspace (docs/decisions/0205-transposed-convolutions.md).
+// Transposed convolutions by three kernels of oneDNN:
+// * a convolution over turned weights, if no stride is left;
+// * a matrix product whose rows are laid out as windows, if windows neither overlap nor are cut;
+// * the gradient of a convolution for the rest.
+//
+// The deconvolution of oneDNN is that gradient too, but adds bias and post-ops in reference code. Its workspace is a
+// copy of the result (docs/decisions/0205-transposed-convolutions.md).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +24,8 @@ std::size_t operands_of(const description& d) {
   return d.bias ? 4 : 3;
 }
 
-// Without strides each result is a sum over a window of the input, as a convolution's, the weights last to first.
+// Computes each result, without strides, as a sum over a window of the input: a convolution with the weights last to
+// first.
 class turned_convolution final : public over_kernels {
  public:
   turned_convolution(const description& d, std::unique_ptr<operation> convolution)
@@ -66,9 +70,9 @@ class turned_convolution final : public over_kernels {
   std::int64_t groups_, in_, out_, window_;
 };
 
-// Each pixel times the weights is its window of the result. Pixels are taken in bands, whose windows are put where they
-// belong from the workspace while they are in the cache: copied where windows lie side by side, bias and functions
-// being the product's already, and added up where they overlap or are cut.
+// Each pixel times the weights is its window of the result. Takes pixels in bands, and moves their windows from the
+// workspace to the result while they are in the cache. Windows side by side are copied, since bias and functions are
+// the product's already. Windows that overlap or are cut are added up.
 class spread_product final : public over_kernels {
  public:
   spread_product(const description& d, std::unique_ptr<operation> product, std::unique_ptr<operation> then,
@@ -115,7 +119,7 @@ class spread_product final : public over_kernels {
   }
 
  private:
-  // Of one window.
+  // Returns the values of one window.
   static std::int64_t values(const description& d) { return d.output.shape[1] * product_of(d.over.kernel); }
   static bytes band_size(const description& d, std::int64_t band) {
     return align_up(static_cast<bytes>(band * values(d)) * sizeof(float), workspace_alignment);
@@ -165,7 +169,7 @@ class spread_product final : public over_kernels {
     }
   }
 
-  // The windows of the pixels [first, end).
+  // Spreads the windows of the pixels [first, end).
   void spread(const float* from, std::int64_t first, std::int64_t end, float* to) const noexcept {
     const auto& [deep, high, wide] = along_;
     const std::int64_t values = window_ * out_;
@@ -189,7 +193,7 @@ class spread_product final : public over_kernels {
       p += count;
     }
   }
-  // So many runs, which follow one another in `to`.
+  // Copies so many runs, which follow one another in `to`.
   static void copy(const float* from, std::int64_t step, float* to, std::int64_t count, std::int64_t run) noexcept {
     if (run == 2) {  // a call for each would take most of the time
       for (std::int64_t i = 0; i < count; ++i, from += step, to += 2) {
@@ -217,7 +221,8 @@ class spread_product final : public over_kernels {
   std::array<along, 3> along_;
 };
 
-// What a convolution from result to input would add to its input's gradient. Its kernels take no bias and no functions.
+// Adds what a convolution from result to input would add to its input's gradient. Its kernels take no bias or
+// functions.
 class gradient final : public over_kernels {
  public:
   gradient(const description& d, std::unique_ptr<operation> kernel, std::unique_ptr<operation> then)

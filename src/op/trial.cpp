@@ -28,7 +28,7 @@ struct interval {
   double low = 0, high = 0;
 };
 
-// What a type holds, as far as f64 says it; both ends are exact.
+// Returns the range of a type, as far as f64 says it; both ends are exact.
 interval limits_of(element type) {
   const auto of = []<class T>(T) -> interval {
     const double high = static_cast<double>(std::numeric_limits<T>::max());
@@ -80,7 +80,7 @@ double made_up(std::uint64_t& state, element type, const interval& range, bool e
   return whole ? std::min(std::floor(std::lerp(low, high + 1, unit)), high) : std::lerp(low, high, unit);
 }
 
-// How the operators that are not defined on numbers of any kind want their inputs, of those in the table.
+// The inputs of operators that are not defined on numbers of any kind.
 struct wish {
   element type = element::other;  // other: the one asked for
   std::int64_t below = 0;         // not 0: indices below this
@@ -95,7 +95,7 @@ wish wish_of(const request& q, std::size_t i) {
   if (is({"Log", "Sqrt", "Reciprocal", "Acosh", "Div", "Mod", "Pow"}) || (op == "BatchNormalization" && i == 4)) {
     return {element::other, 0, true};
   }
-  // Of the dimension of input 0 that input 1 counts in.
+  // Returns the dimension of input 0 that input 1 counts in.
   const auto dimension = [&](std::size_t d) {
     if (rank_of(q, 0) <= static_cast<std::int64_t>(d)) refuse("input 0 has no dimension to count in");
     return q.inputs[0]->shape[d];
@@ -120,7 +120,7 @@ wish wish_of(const request& q, std::size_t i) {
   return {};
 }
 
-// Attributes and parameters without which the operator says nothing, as small as can be.
+// Adds attributes and parameters that the operator needs, as small as can be.
 void add_defaults(request& q, std::vector<tensor>& parameters) {
   const auto integers_of = [](std::vector<std::int64_t> values, bool scalar = false) {
     tensor t{element::i64, scalar ? shape{} : shape{static_cast<std::int64_t>(values.size())}, {}};

@@ -1,4 +1,4 @@
-// What an operator is tried on: a request with the attributes that it cannot do without, and seeded data.
+// The trial of an operator: a request with the attributes that it cannot do without, and seeded data.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct prepared {
   std::vector<std::vector<double>> values;  // by operand, row-major, as the type holds them
 };
 
-// Throws refusal: no such operator, a range that its type does not hold.
+// Prepares a trial. Throws refusal: no such operator, or a range that its type does not hold.
 [[nodiscard]] prepared prepare(std::string_view name, const check_options& o);
 
 }  // namespace berth::op

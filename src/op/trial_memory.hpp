@@ -1,4 +1,4 @@
-// Memory that an operator is tried on.
+// Memory for the trial of an operator.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace berth::op {
 
-// Memory whose last byte is the last of a page, before one that must not be touched, with a pattern before it. If the
-// host does not reach the device's memory, this is the host's copy of a block there.
+// Memory whose last byte is the last of a page, before an inaccessible one, with a pattern before it. If the host does
+// not reach the device's memory, this is the host's copy of a block there.
 class trial_memory {
  public:
   trial_memory() = default;
@@ -25,7 +25,7 @@ class trial_memory {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] bytes size() const noexcept { return size_; }
   [[nodiscard]] bool is_mirror() const noexcept { return block_ != nullptr; }
-  // The device's address of one of the host's inside this memory.
+  // Returns the device's address of one of the host's inside this memory.
   [[nodiscard]] void* on_device(std::byte* at) const noexcept { return is_mirror() ? block_ + (at - begin_) : at; }
   // Enqueue copies of everything, pattern included, if this is a mirror. Throw bad_result.
   void upload(stream& s) const;

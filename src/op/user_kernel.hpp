@@ -12,8 +12,8 @@ namespace berth::op {
 
 // Returns the kernel registered by that name, or null.
 [[nodiscard]] std::shared_ptr<const kernel> find_kernel(std::string_view name);
-// Throws refusal: operands beyond the bounds of every tensor, a device that the kernel does not run on, a workspace
-// that exceeds 64 bits, and whatever the workspace function refuses.
+// Serves the request. Throws refusal for operands beyond the bounds of every tensor and for a workspace above 64 bits.
+// Also throws it if the kernel does not run on the device, or if the workspace function does.
 [[nodiscard]] served serve_by(const std::shared_ptr<const kernel>& k, const request& q,
                               std::vector<tensor_type> outputs, const device& on);
 

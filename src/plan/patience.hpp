@@ -1,8 +1,8 @@
 // How long the caller waits: the one place that reads a deadline or the caller's stop.
 //
-// Every stage that may take longer than some milliseconds is handed the same patience, tells it what it did and ends
-// early where it is over: with what it has, or with what needs no further thought (place_in_order() puts the rest on
-// top). So a stop is answered within a tenth of a second, wherever the work stands.
+// Every stage of more than some milliseconds gets the same patience, reports its work to it and ends early once it is
+// over. It then returns its result so far, or a trivial one (place_in_order() puts the rest on top). A stop is thus
+// answered within a tenth of a second at any stage.
 #pragma once
 
 #include <chrono>
@@ -21,40 +21,41 @@ class patience {
   // Counts the deadline from now. `o.stop` has to live as long.
   explicit patience(const options& o);
 
-  // Ends when so many looks have been told: at the same place on every machine.
+  // Returns a patience that ends after so many looks: at the same place on every machine.
   [[nodiscard]] static patience of_looks(std::uint64_t looks);
 
-  // Ends with this one, which has to live as long, or when so many looks more have been told: what a stage may cost.
+  // Returns a patience that ends with this one, or after so many more looks: the limit of a stage. This one must
+  // outlive it.
   [[nodiscard]] patience for_looks(std::uint64_t looks) const;
-  // More at effort best.
+  // Allows more at effort best.
   [[nodiscard]] patience for_looks(std::uint64_t looks, effort work) const {
     return for_looks(work == effort::best ? looks * policy::best_looks_factor : looks);
   }
 
-  // Ends with this one, which has to live as long, or when half of the time until the deadline has passed: what a stage
-  // may take whose result is of use only to the next one.
+  // Returns a patience that ends with this one, or when half of the time until the deadline has passed. It is for a
+  // stage whose result only serves the next stage. This one must outlive it.
   [[nodiscard]] patience for_half() const;
 
-  // Whether to end now; once it is over it stays so. `looks`: what was done since it was last asked, in steps of some
-  // ten nanoseconds. Costs a load, and every `looks_between_readings` a glance at the clock. Of one thread.
+  // Returns whether to end now; once it is over it stays so. `looks`: the work since the last call, in steps of some
+  // ten nanoseconds. Costs a load, and every `looks_between_readings` a reading of the clock. For one thread.
   [[nodiscard]] bool over(std::uint64_t looks = policy::looks_between_readings) const;
 
-  // Whether the stop or the deadline ends it now. Counts nothing, so that a stage may ask as often as it likes: what it
-  // did it tells over() later. Costs a load, and a glance at the clock if there is a deadline. Of one thread.
+  // Returns whether the stop or the deadline ends it now. Counts nothing, so a stage may ask at any time and report its
+  // work to over() later. Costs a load, and a reading of the clock if there is a deadline. For one thread.
   [[nodiscard]] bool is_due() const;
 
-  // How many more looks it may be told.
+  // Returns how many more looks may be reported.
   [[nodiscard]] std::uint64_t looks_left() const noexcept;
 
-  // Whether it can ever end: there is a stop, a deadline or a limit of looks.
+  // Returns whether it can ever end: there is a stop, a deadline or a limit of looks.
   [[nodiscard]] bool may_end() const noexcept {
     return stop_ != nullptr || until_ || most_looks_ != ~std::uint64_t{0} || (outer_ != nullptr && outer_->may_end());
   }
 
-  // Whether somebody was told that it is over, and so may have ended early.
+  // Returns whether over() has returned true, so that a stage may have ended early.
   [[nodiscard]] bool was_over() const noexcept { return over_; }
 
-  // was_over() of the outermost wait, the caller's, of which this one may be a part.
+  // Returns was_over() of the outermost wait, the caller's, which may contain this one.
   [[nodiscard]] bool caller_was_told() const noexcept { return outer_ != nullptr ? outer_->caller_was_told() : over_; }
 
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
@@ -66,7 +67,7 @@ class patience {
   const std::atomic<bool>* stop_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> until_;
   std::uint64_t most_looks_ = ~std::uint64_t{0};
-  // Asking changes nothing for the caller, so that a temporary may stand for "without end".
+  // Asking does not change a caller's object, so that a temporary may stand for "without end".
   mutable std::uint64_t looks_ = 0;
   mutable std::uint64_t next_reading_ = 0;
   mutable bool over_ = false;

@@ -76,7 +76,7 @@ result<void> validate_memory_names(const problem& p, const buffer& b, index i, s
   return {};
 }
 
-// Whether some memory that buffer i may live in is aligned so that a block can start at `offset`.
+// Returns whether some memory of buffer i is aligned so that a block can start at `offset`.
 bool pin_is_aligned(const problem& p, index i, bytes offset) {
   if (!is_aligned(offset, p.alignment_of(i))) return false;
   if (p.memories.empty()) return true;
@@ -86,7 +86,7 @@ bool pin_is_aligned(const problem& p, index i, bytes offset) {
                      [&](index m) { return fits(p.memories[m]); });
 }
 
-// What alignment can add in front of buffers, by the alignments of all memories.
+// The most bytes that alignment can add in front of buffers, by the alignments of all memories.
 class alignments {
  public:
   explicit alignments(const std::vector<memory>& memories) {
@@ -95,7 +95,8 @@ class alignments {
     of_memories_.erase(std::unique(of_memories_.begin(), of_memories_.end()), of_memories_.end());
   }
 
-  // The most that any memory can add in front of a buffer that is aligned so, plus one; nothing above 64 bits.
+  // Returns the most bytes that any memory can add in front of a buffer of this alignment, plus one; nothing above 64
+  // bits.
   std::optional<bytes> widest_with(bytes own) {
     if (of_memories_.empty()) return own;
     const auto [known, is_new] = widest_.try_emplace(own, own);
@@ -104,8 +105,8 @@ class alignments {
   }
 
  private:
-  // A file of a megabyte can ask for a hundred million pairs of different alignments. After millions, as no real
-  // problem has, it is what they could add at the most.
+  // A file of a megabyte can ask for a hundred million pairs of different alignments. After millions, more than any
+  // real problem has, it is the most that they could add.
   std::optional<bytes> find_widest(bytes own) {
     bytes widest = own;
     for (const bytes alignment : of_memories_) {
@@ -162,7 +163,7 @@ result<void> validate_buffers(const problem& p) {
   return {};
 }
 
-// Members of a group share one base: one pin, one alignment for all, one memory.
+// Checks groups. Members share one base: one pin, one alignment for all, one memory.
 result<void> validate_groups(const problem& p) {
   std::vector<index> members;  // sorted by group
   for (index i = 0; i < p.buffers.size(); ++i) {

@@ -8,8 +8,8 @@
 
 namespace berth::plan {
 
-// As std::sort, in runs that are then merged. False where the wait ended before: the order is then any. The result is
-// that of std::sort where no two are equal.
+// Sorts as std::sort, in runs that are then merged. False if the wait ended before: the order is then any. The result
+// is that of std::sort if no two are equal.
 template <class Iterator, class Less>
 [[nodiscard]] bool sort_within(Iterator first, Iterator last, Less less, const patience& wait) {
   constexpr std::ptrdiff_t run = 1 << 16;

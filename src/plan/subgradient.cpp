@@ -5,11 +5,11 @@
 namespace berth::plan {
 namespace {
 
-// But half of where it is to go it does go, or it runs away.
+// The step goes at least half of the way along the excess; otherwise it diverges.
 constexpr double most_deflected = 0.5;
 
-// To where limits are exceeded, but not straight back to where it came from; no price falls below nothing. Returns the
-// square of its length.
+// Turns the direction towards the exceeded limits, but not straight back. No price falls below 0. Returns the square of
+// the direction's length.
 double deflect(std::vector<double>& direction, const std::vector<double>& excess, const std::vector<double>& price,
                double deflection) {
   double along = 0, before = 0, straight = 0, length = 0;

@@ -1,4 +1,4 @@
-// Limits given prices: how dear keeping them must be at the least, and which of them are scarce.
+// Prices of limits: a lower bound of the cost of keeping them, and the scarce ones.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,15 @@ struct limit_prices {
   std::vector<double> price;  // of what is above each limit
 };
 
-// The least cost where everything above a limit pays its price and what is left below is paid back; sets how far each
-// limit is exceeded there (negative: not reached). Nothing: it is enough, or there is no choice at all.
+// Returns the least cost if everything above a limit pays its price and the rest below is paid back. Sets the excess
+// over each limit there (negative: not reached). Returns nothing to end: the bound is enough, or there is no choice at
+// all.
 using relaxation = std::function<std::optional<double>(const std::vector<double>& price, std::vector<double>& excess)>;
 
-// Lagrangian relaxation (Held and Karp 1971): whatever the prices, what `relax` returns bounds the cost of all that
-// keeps the limits from below; subgradient steps of Polyak's length (1969), turned as Camerini, Fratta and Maffioli do
-// (1975), look for prices that bound it best. `upper`: what something that keeps the limits costs at most.
+// Prices limits by Lagrangian relaxation (Held and Karp 1971). The result of `relax` at any prices bounds the cost
+// within the limits from below. Subgradient steps look for the prices of the best bound. Their length is Polyak's
+// (1969), their direction that of Camerini, Fratta and Maffioli (1975). `upper`: the cost of a solution within the
+// limits.
 [[nodiscard]] limit_prices price_limits(std::size_t limits, double upper, const policy::price_steps& steps,
                                         const relaxation& relax);
 

@@ -1,5 +1,5 @@
-// Techniques that the trial switches off one by one, to see what each is worth (bench_plan_trial, docs/plan-rules.md).
-// In the library all are on, and the question costs nothing.
+// Techniques that the trial switches off one by one to measure their worth (bench_plan_trial, docs/plan-rules.md). All
+// are on in the library, and the question costs nothing.
 #pragma once
 
 #include <cstddef>

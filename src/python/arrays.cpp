@@ -1,4 +1,4 @@
-// Problem.from_arrays: what numpy, array.array and other buffers hold is read where it lies, lists item by item.
+// Problem.from_arrays: reads numpy, array.array and other buffers in place, lists item by item.
 #include <pybind11/pybind11.h>
 #include <sys/mman.h>
 
@@ -15,7 +15,7 @@ namespace berth::python {
 
 namespace {
 
-// One column of integers. The buffer is held, so that nobody resizes it meanwhile.
+// One column of integers. Holds the buffer, so that it is not resized meanwhile.
 class column {
  public:
   column(const py::object& from, const char* name) : name_{name} {
@@ -89,7 +89,7 @@ class column {
     const auto held = py::reinterpret_steal<py::object>(
         PySequence_Fast(from.ptr(), "berth: a column is an array or a sequence of integers"));
     if (!held) throw py::error_already_set();
-    // What an item's own __index__ does to a list does not reach a tuple.
+    // A tuple stays whole if an item's own __index__ changes the list.
     const auto items = py::reinterpret_steal<py::object>(PySequence_Tuple(held.ptr()));
     if (!items) throw py::error_already_set();
     const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
@@ -142,8 +142,8 @@ class column {
   std::vector<number> items_;
 };
 
-// What a million buffers take is touched for the first time here: by pages of 2 MiB where the system has them, instead
-// of some fifty thousand faults.
+// Reserves with pages of 2 MiB where the system has them. The memory of a million buffers is touched for the first time
+// here; small pages would take some fifty thousand faults.
 void in_large_pages(std::vector<plan::buffer>& to, std::size_t count) {
   to.reserve(count);
 #ifdef MADV_HUGEPAGE

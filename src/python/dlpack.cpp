@@ -14,7 +14,7 @@ void require_known(const tensor& t) {
   throw py::buffer_error("DLPack has no name for memory of " + t.on->home->device.properties().name);
 }
 
-// A capsule's content: the tensor stays as long as whoever took it.
+// A capsule's content: the tensor stays as long as its consumer.
 template <class Managed>
 struct exported {
   Managed form{};
@@ -60,10 +60,10 @@ py::object capsule_of(const tensor& t, std::optional<stream> reader) {
 // The streams of CUDA's that the protocol has numbers for; any other number is a handle.
 constexpr std::int64_t nobodys = -1, legacy_default = 1, per_thread_default = 2;
 
-// Has the block wait for the work of the stream that a reader on CUDA names, before it is used anew. The default
-// stream is the pool's to keep, and the threads' own ones are in order with it; any other is known as long as the
-// reader keeps the bytes, and is what this returns. Another library's memory has no pool here: whoever lets go of it
-// waits for the default stream as for any other, since its owner may use it anew at once.
+// Has the block wait for the work of the stream that a reader on CUDA names, before it is used anew. The pool keeps the
+// default stream, and the threads' own ones are in order with it. Any other stream is returned: it is known while the
+// reader keeps the bytes. Another library's memory has no pool here. Its release waits for the default stream as for
+// any other, since its owner may use it anew at once.
 std::optional<stream> ordered_behind(const tensor& t, std::int64_t number) {
   if (number == nobodys) return std::nullopt;
   const bool by_default = number == legacy_default || number == per_thread_default;
@@ -84,7 +84,7 @@ template <class Managed>
 std::optional<tensor> taken(const py::object& capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), Managed::name) == 0) return std::nullopt;
   auto* const form = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), Managed::name));
-  // Until the capsule is renamed it is the capsule that calls the deleter: what is refused here stays whole.
+  // The capsule calls the deleter until it is renamed: a refused one stays whole.
   tensor t;
   if constexpr (requires { form->version; }) {
     if (form->version.major != 1) {
@@ -114,14 +114,14 @@ std::optional<tensor> taken(const py::object& capsule) {
     t.strides = rows(t.shape);
   }
   if (PyCapsule_SetName(capsule.ptr(), Managed::used) != 0) throw py::error_already_set();
-  // Where there is no memory for this owner, it calls the deleter itself.
+  // Without memory for this owner, it calls the deleter itself.
   t.owner = std::shared_ptr<const void>{form, [form](const void*) {
                                           if (form->deleter != nullptr) form->deleter(form);
                                         }};
   return t;
 }
 
-// CUDA's streams that Berth makes are not ordered with its default stream, behind which producers put what they write.
+// Waits for the default stream, behind which producers enqueue. CUDA's streams made by Berth are not in order with it.
 void wait_for_producer(const tensor& t) {
   if (t.device.kind != dlpack::cuda) return;
   const py::gil_scoped_release others_run;
@@ -160,7 +160,7 @@ py::object to_dlpack(const tensor& t, const py::object& on, const py::object& ma
     number = on.cast<std::int64_t>();
     if (number == 0 || number < nobodys) throw py::buffer_error("stream: " + std::to_string(number) + " is none");
   }
-  // What is there, is there for every stream of the reader's.
+  // Settled bytes are there for every stream of the reader's.
   if (number != nobodys) t.settle();
   std::optional<stream> reader;
   if (t.device.kind == dlpack::cuda) reader = ordered_behind(t, number);

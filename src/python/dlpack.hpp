@@ -1,7 +1,6 @@
-// What crosses between array libraries as a DLPack capsule: https://dmlc.github.io/dlpack/latest/c_api.html, both its
-// forms. The layouts are fixed by that document. They are written down here because the form with a version
-// (DLPack 1.0) is in no header of Debian 12 (libdlpack-dev has 0.6); tests/python/dlpack_layout.cpp compares what both
-// have.
+// The structs of a DLPack capsule, which array libraries exchange: https://dmlc.github.io/dlpack/latest/c_api.html.
+// Both forms are fixed by that document. They are written down here because no header of Debian 12 has the form with a
+// version (DLPack 1.0; libdlpack-dev has 0.6). tests/python/dlpack_layout.cpp compares the common parts.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +35,7 @@ struct tensor {
   std::uint64_t byte_offset = 0;
 };
 
-// Before 1.0: "dltensor", and "used_dltensor" once somebody has taken it.
+// Before 1.0: "dltensor", and "used_dltensor" once it is consumed.
 struct managed {
   tensor view{};
   void* context = nullptr;

@@ -1,4 +1,4 @@
-// berth.Graph: values and nodes, for those who have no lifetimes yet. Values are numbers, in the order they were made.
+// berth.Graph: values and nodes, for users without lifetimes. Values are numbers, in the order they were made.
 #include "berth/graph/graph.hpp"
 
 #include <pybind11/stl.h>
@@ -14,7 +14,7 @@ namespace {
 
 using ids = std::vector<std::uint32_t>;
 
-// Bytes without a shape: two of one size have the same layout.
+// Returns bytes without a shape: two of one size have the same layout.
 tensor_type opaque(py::handle size) {
   const bytes n = to_bytes(size, "size");
   if (n > plan::max_address) refuse("size: " + std::to_string(n) + " is above 2^62");
@@ -61,7 +61,7 @@ problem problem_of(const graph& g, const std::string& rules) {
       model::problem_of_graph("graph", g, rules_of(rules), [&g](value_id v) -> std::string { return g[v].name; })};
 }
 
-// As problem_of_graph() has them: what the lifetimes are found of, then the states.
+// Returns the buffers in problem_of_graph()'s order: those of lifetimes, then the states.
 std::vector<std::optional<std::uint32_t>> buffers_of(const graph& g) {
   require_sound(g);
   const liveness live = find_lifetimes(g.structure(), rules::host());

@@ -18,8 +18,8 @@ void require_whole(const solved& plan) {
 
 namespace {
 
-// Returns whether the memory that was chosen for each buffer is the cheapest of its own, by the memories' costs or, if
-// none has any, by the order of its list. Then no plan is cheaper.
+// Returns whether each buffer lies in the cheapest of its memories. The memories' costs count or, if none has any, the
+// order of the buffer's list. Then no plan is cheaper.
 bool is_cheapest(const plan::problem& p, const plan::plan& answer) {
   const auto count = static_cast<plan::index>(p.memories.size());
   if (count <= 1) return true;

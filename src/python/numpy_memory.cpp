@@ -1,6 +1,6 @@
-// numpy's arrays in a pool: the handler of NEP 49 (https://numpy.org/neps/nep-0049.html). Its layout and the places of
-// its two functions in numpy's table are numpy's binary interface, the same in all versions from 1.22 on; they are
-// written down here, so that the module needs no numpy to be built.
+// numpy's arrays in a pool: the handler of NEP 49 (https://numpy.org/neps/nep-0049.html). Its layout and its two places
+// in numpy's table are numpy's binary interface, the same in all versions from 1.22 on. They are written down here, so
+// that the module needs no numpy to be built.
 #include <algorithm>
 #include <cstring>
 
@@ -39,7 +39,7 @@ memory_source& source_of(void* context) {
   return static_cast<memory_handler*>(context)->home->pool;
 }
 
-// None of these throws: failures are null, and numpy makes a MemoryError of that.
+// These functions throw nothing: failures are null, and numpy makes a MemoryError of that.
 void* allocate(void* context, std::size_t size) noexcept {
   const auto got = source_of(context).allocate_raw(size == 0 ? 1 : size, *static_cast<memory_handler*>(context)->on);
   return got ? *got : nullptr;
@@ -89,7 +89,7 @@ set_handler numpys() {
   return reinterpret_cast<set_handler>(table[set_handler_at]);
 }
 
-// Entered once at a time; what was there before comes back.
+// Entered once at a time; the former handler comes back at the end.
 class numpy_memory {
  public:
   explicit numpy_memory(std::shared_ptr<pool_home> home) : home_{std::move(home)} {}

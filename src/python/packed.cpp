@@ -87,7 +87,7 @@ class reader {
     left_.remove_prefix(length);
     return s;
   }
-  // Which Python has as a str.
+  // Reads a text that Python has as a str.
   [[nodiscard]] std::string name() {
     std::string s = text();
     if (as_utf8(s) != s) fail("a text that is not UTF-8");
@@ -99,7 +99,7 @@ class reader {
     return n == 1;
   }
   [[nodiscard]] std::optional<bytes> maybe() { return flag() ? std::optional{number()} : std::nullopt; }
-  // Items are a byte long at least: no length makes more memory than so many times what was sent.
+  // Items are a byte long at least, so a length cannot claim more items than bytes are left.
   [[nodiscard]] std::size_t count() {
     const std::uint64_t n = number();
     if (n > left_.size()) fail("cut off");
@@ -132,7 +132,7 @@ class reader {
   const char* what_;
 };
 
-// Which of a buffer's rarer fields follow.
+// Flags of the rarer fields of a buffer that follow.
 constexpr std::uint64_t has_lifetimes = 1, has_alignment = 2, has_granularity = 4, has_tail_pad = 8, has_offset = 16,
                         has_hint = 32, has_group = 64, has_memories = 128;
 
@@ -231,7 +231,7 @@ plan::symbolic_sizes read_symbolic(reader& r) {
   return s;
 }
 
-// What readers of files see to: names stand behind every index, also in what is said of an invalid problem.
+// Checks what readers of files ensure: names stand behind every index, also in errors of an invalid problem.
 void require_indices(const reader& r, const model::problem_file& file) {
   const plan::problem& p = file.problem;
   const auto there = [&r](index i, std::size_t count) {

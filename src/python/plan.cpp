@@ -29,7 +29,7 @@ py::buffer_info buffer_of(const solved& s) {
   return {const_cast<std::int64_t*>(offsets_of(s)), count_of(s), /*readonly=*/true};
 }
 
-// Where the offsets lie already: the array holds the plan.
+// Returns a view of the offsets in place: the array holds the plan.
 py::array array_of(const py::object& self) {
   const auto& s = self.cast<const solved&>();
   const py::array_t<std::int64_t> view{count_of(s), offsets_of(s), self};
@@ -44,7 +44,7 @@ bytes offset_at(const solved& s, py::ssize_t i) {
   return offsets[static_cast<std::size_t>(i < 0 ? i + count : i)];
 }
 
-// Rows of name, lower, upper, offset and size: what pictures are drawn from.
+// Returns rows of name, lower, upper, offset and size, for pictures.
 py::list boxes_of(const solved& s) {
   py::list rows;
   if (!s.answer.has_offsets()) return rows;

@@ -1,5 +1,4 @@
-// berth.Pool, berth.Stream and berth.Arena: memory in stream order for Python, which keeps a pool for as long as
-// anything lies in it.
+// berth.Pool, berth.Stream and berth.Arena: memory in stream order for Python. Blocks and arenas keep their pool.
 #include "berth/pool/pool.hpp"
 
 #include <pybind11/stl.h>
@@ -102,7 +101,7 @@ py::dict statistics(const queue_pointer& q) {
                   "flushes"_a = s.flushes, "fragmentation"_a = s.fragmentation());
 }
 
-// What Python calls a pool: the pool's first stream. Both are one handle here, and two classes there.
+// Python's pool: the pool's first stream. Both are one handle here, and two classes there.
 struct pool_handle {
   queue_pointer on;
 };
@@ -159,7 +158,7 @@ void pool_home::add(const stream& s) {
   streams_.emplace_back(s.clock());
 }
 
-// From the last one on: where add() drops some meanwhile, those still to be waited for only move down.
+// Waits from the last one on: if add() drops some meanwhile, the others only move down.
 void pool_home::wait_for_streams() {
   for (std::size_t left = std::numeric_limits<std::size_t>::max(); left > 0; --left) {
     std::shared_ptr<stream_clock> one;

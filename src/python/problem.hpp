@@ -1,4 +1,4 @@
-// berth.Problem: a problem as a file would hold it, so that what is wrong with one is said in the same words.
+// berth.Problem: a problem as a file would hold it, so that errors are the same.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -20,8 +20,8 @@ class problem {
  public:
   explicit problem(model::problem_file file);
 
-  // `size` may be a text of dimensions. `live` is a pair of ticks or None, `lifetimes` a list of such pairs or None;
-  // numbers are all that has __index__.
+  // `size` may be a text of dimensions. `live` is a pair of ticks or None, `lifetimes` a list of such pairs or None; a
+  // number has an __index__.
   static problem create(const py::object& alignment, const py::object& granularity, const py::object& capacity,
                         const py::object& max_slab, const std::optional<std::string>& rules);
 
@@ -35,7 +35,7 @@ class problem {
   void separate(index a, index b);
   void penalize(index a, index b, double weight);
 
-  // A plan that something else made, with its arena counted.
+  // Makes a plan of foreign offsets, and counts its arena.
   [[nodiscard]] solved_pointer plan_of(const py::object& offsets, const std::vector<std::string>& pools,
                                        std::vector<index> slabs) const;
   [[nodiscard]] std::optional<std::string> verify(const solved& answer) const;
@@ -45,13 +45,13 @@ class problem {
   [[nodiscard]] std::vector<std::string> pools_of(const solved& answer) const;
   [[nodiscard]] std::size_t size() const { return file_->problem.buffers.size(); }
 
-  // The problem as it is now: later changes do not reach it.
+  // Returns the problem as it is now: later changes do not reach it.
   [[nodiscard]] file_pointer file() const { return file_; }
 
  private:
-  // The size at the largest values, and its terms where there are dimensions.
+  // Returns the size at the largest values, and its terms if there are dimensions.
   [[nodiscard]] std::pair<bytes, std::vector<plan::size_term>> size_of(const py::object& size) const;
-  // What is about to be changed: a copy, where a plan or a solver under way holds it too.
+  // Returns the file to change: a copy, if a plan or a solver under way holds it too.
   model::problem_file& to_change();
   [[nodiscard]] plan::pair checked(index a, index b) const;
   [[nodiscard]] static index memory(const plan::problem& of, const std::string& name);
@@ -61,8 +61,8 @@ class problem {
   std::size_t ids_of_ = 0;
 };
 
-// Problem.from_arrays: one buffer an item of arrays of integers, of any width and stride, or lists. `alignment` and
-// `offset` are arrays, or None; an offset is a pin.
+// Problem.from_arrays: makes one buffer an item of arrays of integers, of any width and stride, or lists. `alignment`
+// and `offset` are arrays, or None; an offset is a pin.
 [[nodiscard]] problem from_arrays(const py::object& size, const py::object& lower, const py::object& upper,
                                   const py::object& alignments, const py::object& offset,
                                   const std::optional<std::vector<std::string>>& ids, const py::object& alignment,

@@ -51,7 +51,7 @@ py::dict fit(const py::object& path, const py::object& memory, const py::dict& d
 #ifdef BERTH_PYTHON_MODELS
   model::fit_question q{.path = path_of(path), .memory = to_bytes(memory, "memory")};
   q.options = options_of(effort, 0, std::nullopt, 1, false);
-  // A copy: what a value's own __len__ or __index__ does to the caller's does not reach it.
+  // A copy: a value's own __len__ or __index__ cannot change it.
   const auto held = py::reinterpret_steal<py::dict>(PyDict_Copy(dims.ptr()));
   if (!held) throw py::error_already_set();
   for (const auto& [key, value] : held) {

@@ -1,4 +1,4 @@
-// berth.read: every file of which there is a problem.
+// berth.read: reads every file that holds a problem.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace berth::python {
 
-// What os.fsencode() makes of a str, bytes or os.PathLike.
+// Returns os.fsencode() of a str, bytes or os.PathLike.
 [[nodiscard]] std::string path_of(const py::object& path);
 
-// `path` is a str, bytes or os.PathLike; `dims` bind what an ONNX model leaves open. The sizes of a problem with
-// dimensions are those at the largest values.
+// Reads a problem. `path` is a str, bytes or os.PathLike; `dims` bind the open dimensions of an ONNX model. The sizes
+// of a problem with dimensions are those at the largest values.
 [[nodiscard]] problem read(const py::object& path, const std::map<std::string, std::int64_t>& dims);
 
-// berth.fit, where the module has models: the dict that `berth fit --json` prints. `dims` has one pair (lowest,
+// berth.fit, if the module has models: returns the dict that `berth fit --json` prints. `dims` has one pair (lowest,
 // highest) and numbers for the other dimensions.
 [[nodiscard]] py::dict fit(const py::object& path, const py::object& memory, const py::dict& dims,
                            const std::string& effort);

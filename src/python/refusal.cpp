@@ -10,7 +10,7 @@ namespace {
 
 PyObject* input_error_class = nullptr;  // lives as long as the module, which is never unloaded
 
-// Paths are bytes, and stand here as os.fsdecode() has them.
+// Returns a path, which is bytes, as os.fsdecode() has it.
 py::object decoded(std::string_view text) {
   PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
   if (made == nullptr) throw py::error_already_set();
@@ -29,7 +29,7 @@ std::string text_of(py::handle number) {
   return py::str(number).cast<std::string>();
 }
 
-// A new reference to a Python integer; throws the TypeError of what is none.
+// Returns a new reference to a Python integer; throws the TypeError of anything else.
 py::object as_index(py::handle number) {
   PyObject* const whole = PyNumber_Index(number.ptr());
   if (whole == nullptr) throw py::error_already_set();

@@ -1,5 +1,4 @@
-// What the module says of a wrong argument: berth.InputError, a ValueError of one line, as the readers say it of a
-// file.
+// The error of a wrong argument: berth.InputError, a ValueError of one line, as the readers report a file.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,7 +20,7 @@ class refusal : public std::invalid_argument {
  public:
   explicit refusal(const std::string& what, std::optional<std::size_t> item = std::nullopt)
       : std::invalid_argument{what}, item_{item} {}
-  // The place of what is wrong, where the argument is a list or an array.
+  // Returns the place of the fault, if the argument is a list or an array.
   [[nodiscard]] std::optional<std::size_t> item() const noexcept { return item_; }
 
  private:
@@ -32,13 +31,13 @@ class refusal : public std::invalid_argument {
   throw refusal{what};
 }
 
-// Python's and numpy's integers (all that has __index__), of which one outside 64 bits is refused by name and not by a
-// signature that did not match. A float is a TypeError, as everywhere in Python.
+// Convert Python's and numpy's integers (any with __index__). Refuse one outside 64 bits by name, not by a signature
+// that did not match. A float is a TypeError, as everywhere in Python.
 [[nodiscard]] bytes to_bytes(py::handle number, const char* field);
 [[nodiscard]] std::optional<bytes> to_bytes_or_none(py::handle number, const char* field);
 [[nodiscard]] plan::tick to_tick(py::handle number, const char* field);
 
-// Declares InputError and has refusals and the readers' input_error become it.
+// Declares InputError, which refusals and the readers' input_error become.
 void declare_errors(py::module_& m);
 
 }  // namespace berth::python

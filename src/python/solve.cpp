@@ -45,7 +45,7 @@ class under_way {
   void stop() { stop_ = true; }
   [[nodiscard]] const plan::progress& watch() const { return watch_; }
 
-  // Whether it has ended within the time between two hearings.
+  // Returns whether it has ended within the time between two hearings.
   [[nodiscard]] bool wait() {
     std::unique_lock lock{mutex_};
     return ready_.wait_for(lock, hearing, [this] { return done_; });
@@ -68,7 +68,7 @@ class under_way {
   std::thread thread_;
 };
 
-// With the interpreter's lock. Whether to go on.
+// Returns whether to go on. The caller holds the interpreter's lock.
 bool hear(const plan::progress& watch, const py::object& progress, bool best_on_interrupt) {
   if (PyErr_CheckSignals() != 0) {
     if (best_on_interrupt && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {

@@ -23,20 +23,20 @@ struct solved {
 using solved_pointer = std::shared_ptr<solved>;
 
 // Solves while other threads of Python run. Every 20 ms it hears signals, so that Ctrl-C is answered at once: with
-// KeyboardInterrupt, or with `best_on_interrupt` by the best plan so far. `progress`, where it is not None, is then
-// called with the arena, the bound and the search nodes so far; what it raises ends the search and is raised again, and
-// False ends it with the best so far.
+// KeyboardInterrupt, or with `best_on_interrupt` by the best plan so far. It then calls `progress`, unless None, with
+// the arena, the bound and the search nodes so far. An exception there ends the search and is raised again; False ends
+// it with the best so far.
 [[nodiscard]] solved_pointer solve(const file_pointer& file, plan::options o, const py::object& progress,
                                    bool best_on_interrupt);
 
 [[nodiscard]] plan::options options_of(const std::string& effort, std::uint64_t work, std::optional<double> deadline,
                                        unsigned threads, bool penalty_first);
 
-// The bytes that the offsets take: their highest end, summed over memories and slabs. Throws refusal where that exceeds
-// 64 bits. Contract: an offset for each buffer of a valid problem, in memories that are there.
+// Returns the bytes that the offsets take: their highest end, summed over memories and slabs. Throws refusal above 64
+// bits. Contract: an offset for each buffer of a valid problem, in memories that are there.
 [[nodiscard]] bytes arena_taken(const solved& s);
 
-// Why there are no offsets; empty where there are.
+// Returns the reason for missing offsets; empty if there are offsets.
 [[nodiscard]] std::string reason_of(const solved& s);
 [[nodiscard]] std::string to_html(const solved& s, const std::string& title);
 

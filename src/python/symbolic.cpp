@@ -66,7 +66,7 @@ solved_pointer at_most(const symbolic& s) {
   return made;
 }
 
-// The dict that `berth plan FILE --json` prints.
+// Returns the dict that `berth plan FILE --json` prints.
 py::object plan_moves(const py::object& path, const std::string& effort, std::uint64_t work,
                       std::optional<double> deadline) {
   const std::string name = path_of(path);

@@ -77,7 +77,7 @@ dlpack::device device_of(const berth::device& d) {
   return {0, 0};
 }
 
-// What Py_buffer points into.
+// The arrays that Py_buffer points into.
 struct shown {
   std::vector<Py_ssize_t> shape, strides;
 };
@@ -136,7 +136,7 @@ py::dict cuda_array_interface(const tensor& t) {
                   "strides"_a = strides, "version"_a = 3, "stream"_a = py::none());
 }
 
-// The stream of the side that is not the host's memory, where one is; else of the side that is Berth's.
+// Returns the stream of the side that is not the host's memory, if there is one; else of the side that is Berth's.
 queue_pointer copier(const tensor& to, const tensor& from) {
   if (to.device.kind != dlpack::cpu) return to.on;
   if (from.device.kind != dlpack::cpu) return from.on;
@@ -147,7 +147,7 @@ void copy_from(const tensor& to, const tensor& from) {
   if (to.read_only) refuse("copy_from: it is read-only");
   if (to.size() != from.size() || to.type != from.type) refuse("copy_from: another size or another type");
   if (!to.in_rows() || !from.in_rows()) refuse("copy_from: items do not lie row after row");
-  // DLPack has no name for many devices: of Berth's own the streams tell.
+  // DLPack has no name for many devices: the streams tell Berth's own apart.
   const bool alike = to.device == from.device && (!to.on || !from.on || to.on->home->device == from.on->home->device);
   if (!alike && to.device.kind != dlpack::cpu && from.device.kind != dlpack::cpu) {
     refuse("copy_from: from another device");
@@ -158,12 +158,12 @@ void copy_from(const tensor& to, const tensor& from) {
   if (to.on && to.on != on) to.settle();
   const py::gil_scoped_release others_run;
   if (const auto done = on->work.copy(to.data, from.data, to.size()); !done) raise(done.error());
-  // Behind this call nobody keeps the bytes of a side that comes and goes in another order.
+  // Waits, because a side in another order may be freed after this call.
   if (from.on == to.on) return;
   if (const auto done = on->work.synchronize(); !done) raise(done.error());
 }
 
-// A length of 0 is looked for first: without one the lengths' product is a number of bytes that there are.
+// Looks for a length of 0 first: without one, the product of the lengths is a number of existing bytes.
 bool dense(const tensor& t, bool from_the_last) noexcept {
   if (std::ranges::find(t.shape, 0) != t.shape.end()) return true;
   std::int64_t next = 1;

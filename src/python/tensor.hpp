@@ -1,5 +1,5 @@
-// berth.Tensor: bytes of a pool's block, of an arena, or of another library's array, with a shape and a type. What
-// array libraries read it by is DLPack, Python's buffer protocol and, on CUDA, __cuda_array_interface__.
+// berth.Tensor: bytes of a pool's block, of an arena, or of another library's array, with a shape and a type. Array
+// libraries read it by DLPack, Python's buffer protocol and, on CUDA, __cuda_array_interface__.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace berth::python {
 
-// While this lives the interpreter's lock is given up, where this thread has it: the end of a stream or a pool waits
-// for work, which may be a function of Python's.
+// Releases the interpreter's lock while it lives, if this thread has it. The end of a stream or a pool waits for work,
+// which may be a function of Python's.
 class others_run_meanwhile {
  public:
   others_run_meanwhile() : mine_{Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr} {}
@@ -31,7 +31,7 @@ class others_run_meanwhile {
   PyThreadState* const mine_;
 };
 
-// For what waits when it ends: its last holder may be whoever has the lock.
+// Makes an object whose end waits: its last holder may have the interpreter's lock.
 template <class T, class... With>
 std::shared_ptr<T> make_waiting(With&&... with) {
   return {new T(std::forward<With>(with)...), [](const T* gone) {
@@ -40,20 +40,20 @@ std::shared_ptr<T> make_waiting(With&&... with) {
           }};
 }
 
-// A pool and the device it is on. Whatever was allocated from it keeps it. A request waits for the work of all of the
-// pool's streams rather than fail.
+// A pool and the device it is on. Its blocks keep it. A request waits for the work of all of the pool's streams rather
+// than fail.
 struct pool_home {
   pool_home(berth::device d, bytes limit);
   pool_home(const pool_home&) = delete;
   pool_home& operator=(const pool_home&) = delete;
 
-  // A stream whose work may hold the pool's memory back.
+  // Adds a stream whose work may hold the pool's memory back.
   void add(const stream& s);
 
-  // Both are made when first asked for, on any thread, and enqueued on by nobody here. That of memory which the host
-  // writes at once: what the pool gives to it, no other stream's work touches any more.
+  // Returns the stream of memory that the host writes at once: no other stream's work touches what the pool gives to
+  // it. Both streams are made when first asked for, on any thread, and never enqueued on here.
   stream& host_stream();
-  // The device's default stream, behind whose work the blocks go that readers on it have seen.
+  // Returns the device's default stream; blocks that readers on it have seen are freed behind its work.
   stream& default_stream();
 
   berth::device device;
@@ -76,8 +76,7 @@ struct queue {
 };
 using queue_pointer = std::shared_ptr<queue>;
 
-// A block in its stream's order. Its last holder may let go of it on any thread, with or without the interpreter's
-// lock.
+// A block in its stream's order. Its last holder may drop it on any thread, with or without the interpreter's lock.
 struct held_block {
   queue_pointer on;
   block memory;
@@ -95,40 +94,39 @@ struct tensor {
 
   [[nodiscard]] bytes item() const noexcept { return type.bits / 8; }
   [[nodiscard]] bytes size() const noexcept;  // in bytes, of its items
-  // Whether items lie one behind the other, those of the last index nearest to each other; or those of the first.
+  // Return whether items are dense, with those of the last index nearest to each other, or those of the first.
   [[nodiscard]] bool in_rows() const noexcept;
   [[nodiscard]] bool in_columns() const noexcept;
-  // Until what was enqueued on its stream so far is done. Releases the interpreter's lock meanwhile.
+  // Waits for the work enqueued on its stream so far. Releases the interpreter's lock meanwhile.
   void settle() const;
 };
 
-// A type and a shape. Both are asked once: a shape may be what gives its numbers a single time.
+// A type and a shape. Each is asked once: a shape may give its numbers only once.
 struct tensor_items {
   dlpack::data_type type;
   std::vector<std::int64_t> shape;
 
   [[nodiscard]] bytes size() const;  // refused where it does not fit the addresses
 };
-// `dtype` is a name, a numpy.dtype or what has a __name__ such as numpy.float32; `shape` is one number or what gives
-// numbers.
+// `dtype` is a name, a numpy.dtype or has a __name__ such as numpy.float32; `shape` is one number or gives numbers.
 [[nodiscard]] tensor_items items_of(const py::object& dtype, const py::object& shape);
-// `shape` may be None too: as many items as fit `size` bytes. Refused where they are more than these.
+// `shape` may be None too: as many items as fit `size` bytes. Refuses more than these.
 [[nodiscard]] tensor_items items_within(bytes size, const py::object& dtype, const py::object& shape);
 
-// Of the bytes from `data`, which `owner` keeps and which are as many as the items take.
+// Makes a tensor over the bytes from `data`, which `owner` keeps and which hold the items.
 [[nodiscard]] tensor tensor_over(std::shared_ptr<const void> owner, queue_pointer on, void* data, tensor_items of);
 
 // Memory's failures become MemoryError, wrong arguments InputError, a device's RuntimeError.
 [[noreturn]] void raise(const error& e);
 
-// Of a shape: the strides of rows, in items; and the bytes it takes, which fit the addresses or are refused.
+// Return the strides of a shape's rows, in items, and the bytes it takes, which fit the addresses or are refused.
 [[nodiscard]] std::vector<std::int64_t> rows(const std::vector<std::int64_t>& shape);
 [[nodiscard]] bytes product(bytes item, const std::vector<std::int64_t>& shape);
 
-// A BufferError where Berth has no such type.
+// Throws a BufferError if Berth has no such type.
 void require_type(dlpack::data_type type);
 
-// What Python calls __dlpack__ and __dlpack_device__:
+// Implement Python's __dlpack__ and __dlpack_device__:
 // https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
 [[nodiscard]] py::object to_dlpack(const tensor& t, const py::object& stream, const py::object& max_version,
                                    const py::object& dl_device, const py::object& copy);

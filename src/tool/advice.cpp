@@ -37,7 +37,7 @@ std::size_t sizes_in(const trace::log& log) {
   return sizes.size();
 }
 
-// The tightest limit under which the log still runs.
+// Tries the tightest limit under which the log still runs.
 advice about_fragmentation(const playback& p, const trace::log& log, const trace::log_summary& s, const trial& now,
                            const pool_options& options) {
   advice a{.threshold = "fragmentation", .before = now.fragmentation};
@@ -58,7 +58,7 @@ advice about_fragmentation(const playback& p, const trace::log& log, const trace
   return a;
 }
 
-// What was taken bit by bit, taken at once.
+// Tries to take at once the memory that was taken bit by bit.
 advice about_hits(const playback& p, const trace::log_summary& s, const trial& now, const pool_options& options) {
   advice a{.threshold = "pool_hits", .before = now.pool_hits};
   const auto missed = std::llround((1 - now.pool_hits) * static_cast<double>(s.allocations));

@@ -1,4 +1,4 @@
-// What would have helped a pool whose health is not excellent, found by replaying its log under that option.
+// Remedies for a pool whose health is not excellent, each found by replaying its log under that option.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct advice {
   double after = 0;
 };
 
-// For each threshold that is not excellent and depends on the pool. The log is replayed on a device without memory,
-// once for each option and value that may help; an option is named only where the figure got better.
+// Advises on each threshold that is not excellent and depends on the pool. Replays the log on a device without memory,
+// once for each option and value that may help. Names an option only if the figure got better.
 [[nodiscard]] std::vector<advice> advise(const trace::health& h, const trace::log& log, progress_line& line);
 
 }  // namespace berth::tool

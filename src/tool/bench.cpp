@@ -1,4 +1,4 @@
-// berth bench memory: what a pool and zero-copy memory save, as one table. Every definition is printed with it.
+// berth bench memory: the savings of a pool and zero-copy memory, as one table. Every definition is printed with it.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -44,7 +44,7 @@ constexpr const char* definitions[] = {
 struct way {
   const char* name;
   bool pooled, zero_copy, planned;
-  // What AscendCL's guide prints for it: allocation and copy in us, total in ms, fragmentation in percent.
+  // AscendCL's figures in its guide: allocation and copy in us, total in ms, fragmentation in percent.
   double source[4];
 };
 constexpr way ways[] = {{"basic", false, false, false, {45.2, 120.3, 2.45, 35}},
@@ -68,7 +68,7 @@ class stopwatch {
 
 constexpr bytes round_sizes[] = {tensor_bytes, tensor_bytes, tensor_bytes, workspace_bytes};
 
-// What a round needs at once, by a plan: both inputs are read into the result, and all four are given back together.
+// Returns a round's need by a plan: both inputs are read into the result, and all four are given back together.
 bytes planned_need(const rules::placement& rules) {
   plan::problem round{rules};
   for (const bytes size : round_sizes) round.add({.size = size, .live = {0, 1}});

@@ -1,8 +1,7 @@
-// berth calibrate: what scratch costs on this machine, built with this compiler and these flags.
+// berth calibrate: the cost of scratch on this machine, built with this compiler and these flags.
 //
-// Hardening flags move the answer: -ftrivial-auto-var-init fills an inline buffer on every use,
-// -fstack-clash-protection probes it. So the threshold is measured with the flags that Berth was built with, not
-// written down once.
+// Hardening flags change the result: -ftrivial-auto-var-init fills an inline buffer on every use, and
+// -fstack-clash-protection probes it. So the threshold is measured with the flags that Berth was built with.
 #include <pthread.h>
 
 #include <algorithm>
@@ -58,8 +57,8 @@ template <std::size_t InlineBytes>
   std::free(p);
 }
 
-// Nanoseconds per use, the least of many batches: on a shared machine the least repeats, the mean does not. Where a use
-// is slow (sanitizers, emulators) a tenth of a second has to do.
+// Returns nanoseconds per use, the least of many batches: on a shared machine the least repeats, the mean does not.
+// Slow uses (sanitizers, emulators) get a tenth of a second.
 template <void (*Use)(std::size_t)>
 double cost(std::size_t n) {
   using clock = std::chrono::steady_clock;
@@ -76,7 +75,7 @@ double cost(std::size_t n) {
   return least;
 }
 
-// How many frames with such a scratch a stack holds before less than the reserve is left.
+// Returns how many frames with such a scratch a stack holds before less than the reserve is left.
 template <std::size_t InlineBytes>
 [[gnu::noinline]] int nest(int depth) {
   scratch<char, InlineBytes> s(InlineBytes + 1);  // more than fits inline: the arena's depth is counted too

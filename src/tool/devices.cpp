@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a device did with a fill and two copies.
+// The result of a fill and two copies on a device.
 struct device_check {
   bool ok = false;
   std::string why;
@@ -73,7 +73,7 @@ device_check check(const device& d) {
   return found;
 }
 
-// Whose operators compute there for `berth run`; null: nobody's.
+// Returns the owner of the operators that compute there for `berth run`; null: there are none.
 const char* operators(const std::string& name) {
   const auto d = device::open(name);
   if (!d) return nullptr;

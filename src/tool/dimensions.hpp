@@ -11,11 +11,11 @@ namespace berth::tool {
 
 void add_at_option(CLI::App& app, std::vector<std::string>& at, const char* what);
 
-// One value a dimension, in the file's order. Throws usage_error: a name that is no dimension of it or comes again, a
-// value that is not a whole number in its bounds, a dimension without a value, or a problem without dimensions.
+// Returns one value a dimension, in the file's order. Throws usage_error: an unknown or repeated name, a dimension
+// without a value, or a problem without dimensions. A value must be a whole number in its bounds.
 [[nodiscard]] std::vector<bytes> values_of(const model::problem_file& file, const std::vector<std::string>& at);
 
-// The same problem at these values, without dimensions.
+// Returns the same problem at these values, without dimensions.
 [[nodiscard]] model::problem_file problem_at(const model::problem_file& file, const std::vector<bytes>& values);
 
 }  // namespace berth::tool

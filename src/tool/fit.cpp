@@ -1,4 +1,4 @@
-// berth fit MODEL --memory BYTES --dim NAME=LO:HI: the largest value that fits, and what takes the memory.
+// berth fit MODEL --memory BYTES --dim NAME=LO:HI: the largest value that fits, and the users of the memory.
 #include "model/fit.hpp"
 
 #include <charconv>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr bytes most_addresses = bytes{1} << 62;
 
-// With the frees that the log lacks.
+// Adds the frees that the log lacks.
 std::vector<playback::step> closed(const playback& p) {
   std::vector<playback::step> all = p.steps;
   std::vector<const playback::step*> alive(p.slots);
@@ -24,7 +24,7 @@ std::vector<playback::step> closed(const playback& p) {
   return all;
 }
 
-// One step; the row for which there was no memory.
+// Plays one step; returns the row for which there was no memory.
 std::optional<std::uint64_t> repeat(const std::vector<playback::step>& steps, memory_source& from,
                                     std::vector<stream>& streams, std::vector<void*>& at) {
   for (const playback::step& s : steps) {

@@ -1,5 +1,6 @@
-// An allocation log taken as one step, repeated through a guided pool (berth/graph/guided_pool.hpp) on a device without
-// memory: the first time to learn, then to be served by the plan. What is alive at the log's end is given back there.
+// An allocation log as one step, repeated through a guided pool (berth/graph/guided_pool.hpp) on a device without
+// memory. The first time is to learn, later ones are served by the plan. Blocks alive at the log's end are given back
+// there.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Who holds memory at a moment, and what changed between two moments.
+// The holders of memory at a moment, and the changes between two moments.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace berth::tool {
 
-// Blocks or buffers that are called the same.
+// Blocks or buffers of one name.
 struct holding {
   std::uint64_t blocks = 0;
   bytes size = 0;
@@ -26,7 +26,7 @@ struct peak {
 [[nodiscard]] peak peak_of(const std::vector<life>& all);
 
 [[nodiscard]] holdings alive_at(const std::vector<life>& all, std::int64_t time);
-// At the end of a snapshot.
+// Returns the holdings at the end of a snapshot.
 [[nodiscard]] holdings alive_in(const trace::snapshot& s);
 
 using named_holding = std::pair<std::string, holding>;
@@ -40,13 +40,13 @@ struct change {
     return static_cast<std::int64_t>(after.size) - static_cast<std::int64_t>(before.size);
   }
 };
-// What has other bytes or other blocks than before; what grew most comes first. The growths add up to that of the
-// whole.
+// Returns the holders with other bytes or other blocks than before, the greatest growth first. The growths add up to
+// that of the whole.
 [[nodiscard]] std::vector<change> compare(const holdings& before, const holdings& after);
 
-// "+4 KiB", "-4 KiB".
+// Returns "+4 KiB", "-4 KiB".
 [[nodiscard]] std::string human_change(std::int64_t by);
-// A line each, at most so many, and how many more.
+// Prints a line each, at most so many, and how many more.
 void print(const std::vector<change>& all, std::size_t most);
 
 }  // namespace berth::tool

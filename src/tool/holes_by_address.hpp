@@ -12,13 +12,13 @@
 namespace berth::tool {
 
 // A treap (Seidel and Aragon, "Randomized search trees", Algorithmica 1996) by offset, in which each node knows the
-// largest hole below it. Priorities are others in every run, so that no log is made for a tree as deep as it has holes;
-// what it answers does not depend on them.
+// largest hole below it. Priorities differ from run to run, so that no log can force a tree as deep as its holes. The
+// answers do not depend on them.
 class holes_by_address {
  public:
   void insert(bytes offset, bytes size);
   void erase(bytes offset);
-  // The offset of the first hole of at least `size`.
+  // Returns the offset of the first hole of at least `size`.
   [[nodiscard]] std::optional<bytes> first(bytes size) const;
 
  private:
@@ -30,7 +30,7 @@ class holes_by_address {
   };
   [[nodiscard]] bytes largest(std::uint32_t at) const { return at == none ? 0 : nodes_[at].largest; }
   void count(std::uint32_t at);
-  // Those below `offset`, and the others.
+  // Splits the holes into those below `offset` and the others.
   void split(std::uint32_t at, bytes offset, std::uint32_t& low, std::uint32_t& high);
   [[nodiscard]] std::uint32_t joined(std::uint32_t low, std::uint32_t high);
 

@@ -48,8 +48,7 @@ constexpr verb verbs[] = {
     {"manual", "The manual page, and completions for shells", declare_manual},
 };
 
-// Without its middle where a name in a file is longer than anyone reads: the file is at the front, the reason at the
-// end.
+// Returns the line without the middle of very long names in it: the file is at the front, the reason at the end.
 std::string shortened(const std::string& line) {
   constexpr std::size_t front = 3072, end = 1024;
   if (line.size() <= front + end) return line;
@@ -60,13 +59,13 @@ std::string shortened(const std::string& line) {
   return line.substr(0, first) + " ... " + line.substr(last);
 }
 
-// One line, whatever stands in the names of files and in what they say.
+// Prints one line, whatever the names and texts of files contain.
 int complain(const std::string& why) {
   std::fprintf(stderr, "berth: %s\n", shortened(printable(why)).c_str());
   return wrong_input;
 }
 
-// How many letters have to be changed, left out or put in to make one word of the other.
+// Returns how many letters must be changed, left out or put in to make one word of the other.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t k = 0; k < row.size(); ++k) row[k] = k;
@@ -81,14 +80,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// "; did you mean --effort?", or nothing where no name is near.
+// Returns "; did you mean --effort?", or nothing if no name is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   const auto far = [word](const std::string& name) { return distance(word.substr(0, 64), name); };
   const auto best = std::ranges::min_element(names, {}, far);
   return best != names.end() && far(*best) <= 2 ? "; did you mean " + *best + "?" : "";
 }
 
-// Options that nobody declared are named before what is missing: they are mostly why it is.
+// Names unknown options before missing ones: they are the usual reason.
 std::string what_is_wrong(const CLI::App& verb, const CLI::ParseError& error) {
   for (const std::string& word : verb.remaining()) {
     if (word.size() < 2 || word.front() != '-') continue;
@@ -102,15 +101,15 @@ std::string what_is_wrong(const CLI::App& verb, const CLI::ParseError& error) {
   return error.what();
 }
 
-// A standard stream that the caller closed is held, so that the next thing opened, a device's memory as well as a file,
-// does not take its number and what is printed. Only for reading: what is written is an error still.
+// Holds a standard stream that the caller closed. Otherwise the next open file or device's memory would take its number
+// and the printed text. Holds it for reading only: writing to it stays an error.
 void hold_standard_streams() {
   int held = open("/dev/null", O_RDONLY | O_CLOEXEC);
   while (held >= 0 && held <= STDERR_FILENO) held = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (held >= 0) close(held);
 }
 
-// A disk that is full or a pipe that is closed must not look like an answer.
+// Fails if output failed: a full disk or a closed pipe must not look like an answer.
 int after_writing(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   return complain("standard output cannot be written");

@@ -54,7 +54,7 @@ result<plan::problem> problem_of(const media_call& call) {
                                .packet_bytes = call.packet.value_or(0),
                                .model = model});
   }
-  // Where the file's size is not known: a byte a pixel is more than any photograph takes.
+  // The file's size may be unknown: a byte a pixel is more than any photograph takes.
   const bytes file = call.file.value_or(bytes{call.width} * call.height);
   return plan::jpeg_problem({.chip = chip,
                              .format = *rules::find_pixels(call.format),

@@ -1,4 +1,4 @@
-// What the command writes: the answer on standard output, and files.
+// The command's output: the answer on standard output, and files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@
 
 namespace berth::tool {
 
-// A check of options, says what is wrong: an empty text would be taken for an option that is not there.
+// Checks an option, and returns the fault: an empty text would be taken for a missing option.
 std::string not_empty(const std::string& text);
 
 // Declares -o, --out (and `also`, for a name it once had). "-" is standard output.
@@ -19,23 +19,23 @@ CLI::Option* add_out_option(CLI::App& app, std::string& out, const std::string& 
 // Declares --prefix, which the names of a C header begin with.
 CLI::Option* add_prefix_option(CLI::App& app, std::string& prefix);
 
-// Throws usage_error where `out` is one of the files that were read, under whatever name.
+// Throws usage_error if `out` is one of the files that were read, under any name.
 void refuse_input_as_output(const std::string& out, const std::vector<std::string>& inputs,
                             const char* option = "--out");
 
-// Both files, or neither: where the second cannot be written, the first is again what it was. Throws input_error.
+// Writes both files, or neither: restores the first if the second cannot be written. Throws input_error.
 void write_both(const std::string& first, std::string_view first_text, const std::string& second,
                 std::string_view second_text);
 
-// One line of JSON on standard output, in ASCII; bytes that are not UTF-8 become U+FFFD.
+// Prints one line of JSON on standard output, in ASCII; bytes that are not UTF-8 become U+FFFD.
 void print_json(const nlohmann::json& answer);
 void print_json(const nlohmann::ordered_json& answer);
 
-// Where a problem that was to be shown has no plan.
+// Answers that a problem to be shown has no plan.
 int say_no(const std::string& why, bool as_json);
 
-// Different names of files for different names of anything: what has no place in a file's name becomes '_', and one
-// that is then taken, also in other letters' size, gets a number; no longer than 200 bytes.
+// Returns different names of files for different names of any kind. Characters that a file's name may not have become
+// '_'. A name taken then, also in other letters' size, gets a number. No name is longer than 200 bytes.
 [[nodiscard]] std::vector<std::string> file_names(const std::vector<std::string>& names);
 
 }  // namespace berth::tool

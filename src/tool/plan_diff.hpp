@@ -20,8 +20,8 @@ struct plan_diff {
   [[nodiscard]] bool ok() const noexcept { return arena <= arena_before || arena - arena_before <= allowed; }
 };
 
-// `growth`: "64KiB", or "5%" of the former arena. Where the former plan does not say its arena, its sizes are rounded
-// as the problem of the new one rounds those of the same ids. Throws usage_error, and input_error where the file is no
+// Compares with a former plan. `growth`: "64KiB", or "5%" of the former arena. A former plan without an arena has its
+// sizes rounded as the new problem rounds those of the same ids. Throws usage_error, and input_error if the file is no
 // plan.
 [[nodiscard]] plan_diff diff_to(const std::string& former, const model::problem_file& file, const plan_facts& now,
                                 const std::string& growth);

@@ -1,10 +1,10 @@
-// berth plan DIR --shard i/n --out DIR: many problems, by as many calls as one likes (Slurm arrays, GNU parallel).
+// berth plan DIR --shard i/n --out DIR: many problems, by any number of calls (Slurm arrays, GNU parallel).
 //
 // The files of DIR, by the order of their paths, are dealt out in turns, so that calls need not know of each other.
 // Each call writes one file, OUT/shard-i-of-n.jsonl, a JSON line a problem as it is planned: {"file", "key", "plan"} or
-// {"file", "key", "error"}. A call that was killed is called again: lines whose key, a hash of the file and the
-// options, is still right, and whose plan passes verify() with its certificate, are kept. All else is done again, also
-// a line that was cut off and an answer without a plan.
+// {"file", "key", "error"}. A killed call is called again. It keeps the lines whose key, a hash of the file and the
+// options, is still right, and whose plan passes verify() with its certificate. It does all others again, also a line
+// that was cut off and an answer without a plan.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +29,10 @@ struct folder_call {
   bool quiet = false;
 };
 
-// "2/8" in two, from 1/1 on. Throws usage_error.
+// Splits "2/8" in two, from 1/1 on. Throws usage_error.
 void parse_shard(const std::string& text, folder_call& call);
 
-// The exit status; throws usage_error, and input_error behind the last problem where some could not be planned.
+// Returns the exit status. Throws usage_error, and input_error behind the last problem if some could not be planned.
 int plan_folder(const folder_call& call);
 
 }  // namespace berth::tool

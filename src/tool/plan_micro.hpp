@@ -20,7 +20,7 @@ struct micro_call {
   bool quiet = false;
 };
 
-// The exit status. Throws usage_error and input_error.
+// Returns the exit status. Throws usage_error and input_error.
 int plan_micro(const micro_call& call);
 
 }  // namespace berth::tool

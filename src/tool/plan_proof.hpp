@@ -15,7 +15,7 @@ namespace berth::tool {
 std::uint64_t write_proof(const std::string& path, const model::problem_file& file, const plan::plan& answer,
                           const plan::options& o);
 
-// What the log proves. Throws input_error with the line that is wrong.
+// Returns the bounds that the log proves. Throws input_error with the line that is wrong.
 std::vector<plan::refutation> read_proof(const std::string& path, const plan::problem& p);
 
 }  // namespace berth::tool

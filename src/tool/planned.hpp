@@ -1,4 +1,4 @@
-// A problem planned for whoever wants to look at its plan, and what people are told where there is none.
+// Problems planned for viewers of the plan, and the text for people if there is none.
 #pragma once
 
 #include <optional>
@@ -11,25 +11,25 @@
 
 namespace berth::tool {
 
-// What pictures and reports show of a plan. Contract: the plan has offsets.
+// Returns the facts of a plan for pictures and reports. Contract: the plan has offsets.
 [[nodiscard]] plan_facts facts_of(const model::problem_file& file, const plan::plan& answer);
 
 // "buffer 'x' alone exceeds the capacity (8 B); every plan needs at least 16 B, the capacity is 4 B"
 [[nodiscard]] std::string reason_of(const model::problem_file& file, const plan::plan& answer);
 
-// Takes the claim of optimality from a plan where a note names memory that is not counted.
+// Takes the claim of optimality from a plan if a note names memory that is not counted.
 void claim_only_what_counts(const model::problem_file& file, plan::plan& answer);
 
-// Where an order needs more than there is the answer is no: no offsets.
+// Removes the offsets if the plan needs more than the capacity: the answer is no.
 void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity);
 
-// Thrown where a problem that was to be shown has no plan: the answer is no.
+// Thrown if a problem to be shown has no plan: the answer is no.
 class no_plan : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Planned as `berth plan` does without options, at the largest values of its dimensions; with traffic its stays. Throws
+// Plans as `berth plan` does without options, at the largest values of its dimensions; with traffic its stays. Throws
 // input_error and no_plan.
 [[nodiscard]] plan_facts facts_planned(const model::problem_file& file, progress_line& line);
 

@@ -1,4 +1,4 @@
-// An allocation log played through a policy: what `berth replay`, `report` and `view` have in common.
+// An allocation log played through a policy, for `berth replay`, `report` and `view`.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace berth::tool {
 
-// The log made ready, so that the measured loop looks nothing up.
+// The log, prepared so that the measured loop looks nothing up.
 struct playback {
   // More streams of the log share these in turn. A pool keeps 2 KiB and some work for each, and no device has so many.
   static constexpr std::uint32_t most_streams = 256;
@@ -31,11 +31,11 @@ struct playback {
   std::uint32_t streams = 0;
 };
 
-// Frees of ids that are not alive are passed over. Contract: as read_trace_input() and to_log() give it, no id is
-// allocated while it is alive, and no more than 2^62 bytes are alive at once.
+// Prepares the log. Ignores frees of ids that are not alive. Contract: as read_trace_input() and to_log() give it, no
+// id is allocated while it is alive, and no more than 2^62 bytes are alive at once.
 [[nodiscard]] playback make_playback(const trace::log& log);
 
-// The memory of a device on which no pool needs a limit: what a GPU has, or four times the log's peak.
+// Returns the memory of a device on which no pool needs a limit: a GPU's, or four times the log's peak.
 [[nodiscard]] inline bytes ample_room(bytes peak_live) noexcept {
   return peak_live > max_bytes / 4 ? max_bytes : std::max<bytes>(peak_live * 4, bytes{64} << 30);
 }
@@ -47,7 +47,7 @@ struct playback_figures {
   std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
 };
 
-// The share of what was reserved that was not needed at the peak; never below 0.
+// Returns the share of reserved bytes that were not needed at the peak; never below 0.
 [[nodiscard]] inline double fragmentation_of(bytes needed, bytes reserved) noexcept {
   return needed >= reserved ? 0 : 1 - static_cast<double>(needed) / static_cast<double>(reserved);
 }
@@ -55,7 +55,7 @@ struct playback_figures {
 // Throws usage_error: no such policy.
 [[nodiscard]] playback_figures play(const playback& p, const std::string& policy, bytes capacity, progress_line& line);
 
-// One pass; calls placed(row, address) for every allocation. Returns the row for which there was no memory.
+// Plays one pass; calls placed(row, address) for every allocation. Returns the row for which there was no memory.
 template <class Placed>
 std::optional<std::uint64_t> place(const playback& p, policy& through, Placed placed) {
   std::vector<std::uint64_t> handles(p.slots);

@@ -6,7 +6,7 @@
 namespace berth::tool {
 namespace {
 
-// The character that starts at text[0], and its length; 0 where there is none (overlong forms and surrogates included).
+// The character that starts at text[0], and its length; 0 if there is none (overlong forms and surrogates included).
 struct decoded {
   std::uint32_t character = 0;
   std::size_t length = 0;

@@ -1,4 +1,4 @@
-// This thread's time on the processor, and what several measurements of it say.
+// This thread's time on the processor, and the spread of several measurements of it.
 #pragma once
 
 #include <time.h>
@@ -20,7 +20,7 @@ struct spread {
   double most = 0;
 };
 
-// All zero where nothing was measured.
+// All zero if nothing was measured.
 [[nodiscard]] inline spread spread_of(std::vector<double> measured) {
   if (measured.empty()) return {};
   std::ranges::sort(measured);

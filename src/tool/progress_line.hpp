@@ -10,9 +10,9 @@
 
 namespace berth::tool {
 
-// While it lives, a thread rewrites one line on standard error, ten times a second from the first quarter of a second
-// on: what is being done and for how long, or, while a plan is searched for, the best arena, the bound and how far
-// apart they are. Erased at the end. Nothing where standard error is no terminal.
+// Has a thread rewrite one line on standard error, ten times a second from the first quarter of a second on. The line
+// has the stage and its time or, during a search for a plan, the best arena, the bound and the distance between them.
+// It is erased at the end, and absent if standard error is no terminal.
 class progress_line {
  public:
   explicit progress_line(bool wanted, std::string stage = "");
@@ -20,10 +20,10 @@ class progress_line {
   progress_line& operator=(const progress_line&) = delete;
   ~progress_line();
 
-  // What is done from now on: "reading x.csv". Printed as it is: names in it must be printable().
+  // Sets the stage from now on: "reading x.csv". Printed as it is: names in it must be printable().
   void stage(std::string what);
 
-  // For options::watch; null where nothing is shown.
+  // For options::watch; null if no line is shown.
   [[nodiscard]] plan::progress* watch() { return writer_.joinable() ? &seen_ : nullptr; }
 
  private:

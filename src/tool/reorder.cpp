@@ -88,7 +88,7 @@ read_graph read(const reorder_call& call) {
   return {.g = std::move(trace_read.graph), .rules = trace_read.rules, .once = std::move(trace_read.once)};
 }
 
-// What lies in the arena, from the first node that touches it to the last one.
+// Returns the arena's contents, from the first node that touches each to the last one.
 std::vector<trace::rectangle> rectangles(const graph& g, const graph_plan& p, const char* memory) {
   const auto end = static_cast<std::int64_t>(g.nodes().size()) + 2;
   std::vector<trace::rectangle> of(g.values().size());
@@ -98,7 +98,7 @@ std::vector<trace::rectangle> rectangles(const graph& g, const graph_plan& p, co
     if (it.kind == value_kind::result) of[v].lower = it.producer.index + 1;
     if (it.output || it.kind == value_kind::state) of[v].upper = end;
   }
-  // What was taken over is the result's from there on.
+  // A taken-over operand is the result's from there on.
   std::vector<take_over> taken_over = p.in_place;
   std::ranges::stable_sort(taken_over, {}, &take_over::node);
   auto taken = taken_over.begin();
@@ -150,7 +150,7 @@ std::optional<schedule::transfer> transfer_of(const std::string& text) {
   return made;
 }
 
-// What is shown, whether nodes run again or not.
+// The figures shown, whether nodes run again or not.
 struct reordered {
   graph_plan given_plan;
   graph_plan plan;
@@ -228,7 +228,7 @@ reordered run_again(const read_graph& input, const std::optional<schedule::trans
 }
 
 #ifdef BERTH_TOOL_RUN
-// Writes the file in the order found. False, and nothing is written: what would be read of it is not what was planned.
+// Writes the file in the order found. Returns false, and writes nothing, if the file would not be read as planned.
 bool write_model(const reorder_call& call, const read_graph& input, const reordered& found,
                  const rules::placement& rules) {
   const std::string file = model::onnx_in_order(call.file, input.file, input.shapes, found.steps);

@@ -1,5 +1,5 @@
-// berth plan MODEL --reorder: the order of a graph's nodes, searched for the smallest arena; with --recompute, nodes
-// may run again for it, with --move values may lie in a slow memory meanwhile.
+// berth plan MODEL --reorder: the order of a graph's nodes, searched for the smallest arena. With --recompute nodes may
+// run again for it. With --move values may lie in a slow memory meanwhile.
 #pragma once
 
 #include <atomic>

@@ -95,7 +95,7 @@ class segments {
     }
     return size;
   }
-  // Gives segments that are wholly free back to the device, and says how much that is.
+  // Gives segments that are wholly free back to the device, and returns their bytes.
   bytes release_free_segments() {
     bytes released = 0;
     while (!idle_.empty()) {
@@ -107,7 +107,7 @@ class segments {
     reserved_ -= released;
     return released;
   }
-  // Of segments by address alone.
+  // Contract: the segments are by address.
   [[nodiscard]] std::optional<bytes> first_fit(bytes n) const { return holes_->first(n); }
   [[nodiscard]] const by_size& sizes() const { return sizes_; }
   [[nodiscard]] bytes reserved() const { return reserved_; }
@@ -139,7 +139,7 @@ class segments {
   bytes peak_ = 0;
 };
 
-// One segment of the whole capacity. What counts as reserved is the highest byte ever used.
+// One segment of the whole capacity. The highest byte ever used counts as reserved.
 class fit_like final : public policy {
  public:
   fit_like(bytes capacity, bool first) : first_{first}, space_{first} {
@@ -172,9 +172,9 @@ class fit_like final : public policy {
   bytes highest_ = 0;
 };
 
-// TensorFlow's best fit with coalescing: multiples of 256, regions that double from 1 MiB, a remainder is split off
-// where it is as large as the request or 128 MiB. (Within one region's chunks the real one bins by powers of two and
-// then takes the smallest, as here.)
+// TensorFlow's best fit with coalescing: multiples of 256, and regions that double from 1 MiB. It splits off a
+// remainder that is as large as the request or 128 MiB. The real one bins the chunks of a region by powers of two and
+// then takes the smallest, as here.
 class bfc_like final : public policy {
  public:
   explicit bfc_like(bytes capacity) : capacity_{capacity} {}
@@ -221,9 +221,9 @@ class bfc_like final : public policy {
   std::uint64_t extensions_ = 0;
 };
 
-// PyTorch's caching allocator: multiples of 512; requests of up to 1 MiB from segments of 2 MiB; below 10 MiB from
-// segments of 20 MiB; larger ones from segments of their own, in multiples of 2 MiB; best fit for each stream; a large
-// remainder is split off where it exceeds 1 MiB; free segments go back before it gives up.
+// PyTorch's caching allocator. It rounds to multiples of 512. Requests of up to 1 MiB come from segments of 2 MiB,
+// those below 10 MiB from segments of 20 MiB. Larger ones get segments of their own, in multiples of 2 MiB. Each stream
+// has best fit, and a large remainder above 1 MiB is split off. Free segments go back before it gives up.
 class pytorch_like final : public policy {
  public:
   pytorch_like(bytes capacity, std::uint32_t streams) : capacity_{capacity}, pools_(std::size_t{2} * streams) {}

@@ -1,5 +1,5 @@
-// What a log can be replayed through: our pool, and our own re-implementations of how other allocators place blocks,
-// for comparison ("-like": their policy as documented, none of their code).
+// The allocators that a log can be replayed through: our pool and, for comparison, our own versions of other policies.
+// Their names end in "-like": they are as documented, with none of their code.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +27,21 @@ class policy {
   policy& operator=(const policy&) = delete;
   virtual ~policy() = default;
 
-  // A handle, or 0 where the capacity does not suffice. Streams are numbered from 0.
+  // Returns a handle, or 0 if the capacity does not suffice. Streams are numbered from 0.
   virtual std::uint64_t allocate(bytes size, std::uint32_t stream) = 0;
   virtual void free(std::uint64_t handle, bytes size, std::uint32_t stream) = 0;
   [[nodiscard]] virtual figures result() = 0;
 };
 
-// What make_policy() knows, ours first.
+// Returns the names that make_policy() knows, ours first.
 [[nodiscard]] std::vector<std::string> policy_names();
 
-// One of policy_names(); null for any other name. `capacity` is what the
-// policy may reserve, `streams` the number of streams.
+// Returns one of policy_names(); null for any other name. `capacity` is the most bytes that the policy may reserve,
+// `streams` the number of streams.
 [[nodiscard]] std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams);
 
-// Our pool under these options, on a device without memory that has `limit` bytes; each limit is cut to what there can
-// be.
+// Returns our pool under these options, on a device without memory that has `limit` bytes; cuts each limit to a
+// possible one.
 [[nodiscard]] std::unique_ptr<policy> make_pool_policy(const pool_options& options, std::uint32_t streams);
 
 }  // namespace berth::tool

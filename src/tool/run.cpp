@@ -1,4 +1,4 @@
-// berth run: a model's memory planned, the model run in it, and what came of it.
+// berth run: a model's memory planned, the model run in it, and the results.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ struct run_call {
   bool json = false;
 };
 
-// Where every block that was taken must have come back: counted over the whole run through the event hook.
+// Counts blocks over the whole run through the event hook: every block that was taken must have come back.
 class leak_count {
  public:
   leak_count() { before_ = set_hook(&hook_); }
@@ -99,7 +99,7 @@ struct run_report {
   nlohmann::ordered_json pool;
 };
 
-// Throws input_error where the inputs alone are more than this machine has: a dimension bound too large, mostly.
+// Throws input_error if the inputs alone exceed this machine's memory: a dimension bound too large, mostly.
 void require_room_for_inputs(const run_call& c, const model::program& p) {
   const auto room = static_cast<bytes>(sysconf(_SC_PHYS_PAGES)) * static_cast<bytes>(sysconf(_SC_PAGESIZE));
   bytes sum = 0;
@@ -177,7 +177,7 @@ void run_once(model::runner& planned, const contents& inputs, stream& s) {
   value_of(s.synchronize());
 }
 
-// Planned runs and, on the host, runs with one malloc per tensor by turns, so that both see the same machine.
+// Times planned runs and, on the host, runs with one malloc per tensor by turns, so that both see the same machine.
 void time_runs(run_report& r, model::runner& planned, const contents& inputs, stream& s, const leak_count& blocks) {
   std::optional<model::per_tensor_runner> naive;
   if (r.on_host) naive.emplace(planned, s);
@@ -218,7 +218,7 @@ void time_runs(run_report& r, model::runner& planned, const contents& inputs, st
   }
 }
 
-// An output's bytes, wherever they are.
+// Returns an output's bytes, wherever they are.
 std::vector<std::byte> read_output(const model::runner& planned, std::size_t i, stream& s) {
   const auto& port = planned.get_program().outputs[i];
   std::size_t size = element_size(port.type);
@@ -237,7 +237,7 @@ nlohmann::ordered_json pool_json(const pool& p) {
           {"device_calls", s.device_calls}, {"fragmentation", s.fragmentation()}};
 }
 
-// One .npy an output, called after it; no two outputs go to one file, and none over an input.
+// Writes one .npy an output, called after it; no two outputs go to one file, and none over an input.
 void write_outputs(const run_call& c, run_report& r, const model::runner& planned, stream& s) {
   std::error_code failed;
   std::filesystem::create_directories(c.output, failed);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t step = 64;
 
-// From the high end down, as the stack grows, so that the guard page is met before anything behind it.
+// Fills from the high end down, as the stack grows, so that it meets the guard page before anything behind it.
 [[gnu::noinline]] void* fill(void* size) {
   const std::size_t n = *static_cast<const std::size_t*>(size);
   volatile char* const buffer = static_cast<char*>(alloca(n));
@@ -38,7 +38,7 @@ constexpr std::size_t step = 64;
   _exit(0);
 }
 
-// Whether a thread could be had and lived.
+// Returns whether a thread could be had and lived.
 bool attempt(std::size_t stack, std::size_t size) {
   const pid_t child = fork();
   if (child < 0) return false;

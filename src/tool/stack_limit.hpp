@@ -1,4 +1,4 @@
-// The largest buffer that a thread's stack bears: what OpenBLAS's MAX_STACK_ALLOC, or an inline buffer, may be there.
+// The largest buffer that a thread's stack bears: the bound of OpenBLAS's MAX_STACK_ALLOC, or of an inline buffer.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ struct stack_limit {
   std::size_t safe = 0;     // ... less what is left for the frames below it
 };
 
-// Left for what the function with the buffer calls, and for a signal handler.
+// Left for calls of the function with the buffer, and for a signal handler.
 inline constexpr std::size_t stack_reserve = 16 << 10;
 
 // Tries buffers, doubled and then halved in between, each on a thread of a child process, where it may overflow.
-// Nothing where there can be no such thread, or no child. Some 20 children: about 10 ms. Not where a stack overflow is
-// something else than a signal (sanitizers' fake stacks).
+// Returns nothing without such a thread or child. Takes some 20 children: about 10 ms. Not for builds in which a stack
+// overflow is no signal (sanitizers' fake stacks).
 [[nodiscard]] std::optional<stack_limit> find_stack_limit(std::size_t stack);
 
 }  // namespace berth::tool

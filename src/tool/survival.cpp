@@ -7,14 +7,14 @@
 namespace berth::tool {
 namespace {
 
-// What the pool reserved at most under that limit, if it served everything.
+// Returns the pool's reserved peak under that limit, if it served everything.
 std::optional<bytes> reserved_under(const playback& p, bytes limit) {
   const auto pool = make_policy("berth", limit, p.streams);
   if (place(p, *pool, [](std::uint64_t, std::uint64_t) {})) return std::nullopt;
   return pool->result().peak_reserved;
 }
 
-// The event from which on no more than `most` bytes are alive: the first of all where it never was more.
+// Returns the event from which on at most `most` bytes are alive: the first of all if it never was more.
 std::size_t settled_under(const trace::log& log, bytes most) {
   std::unordered_map<std::uint64_t, bytes> sizes;
   bytes live = 0;
@@ -33,7 +33,7 @@ std::size_t settled_under(const trace::log& log, bytes most) {
   return from;
 }
 
-// The log from that event on; before it, the blocks that are alive then, in the order in which they came. Contract: no
+// Returns the log from that event on; before it, the blocks alive then, in the order in which they came. Contract: no
 // two allocations have one id, as in to_log().
 trace::log log_from(const trace::log& log, std::size_t from) {
   std::unordered_set<std::uint64_t> alive;
@@ -87,7 +87,7 @@ std::optional<failure> last_failure(const trace::engine_log& log, progress_line&
   up_to.push_back(request);
   const playback p = make_playback(up_to);
   f.needs = smallest_limit(p, trace::summarize(up_to).peak_live);
-  // Only a replay under that very limit says so: those that were tried come near the smallest from above.
+  // Only a replay under that very limit decides: the limits tried come near the smallest from above.
   const bool not_enough = f.available && (!f.needs || *f.needs > *f.available);
   if (not_enough && reserved_under(p, *f.available)) f.needs = f.available;
   return f;

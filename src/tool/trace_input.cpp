@@ -56,7 +56,7 @@ plan_facts read_plan_facts(const json_value& root) {
   return plan;
 }
 
-// The bytes alive at once, the most over time; of several memories or slabs each alone, added up.
+// Returns the most bytes alive at once; for several memories or slabs each alone, added up.
 bytes peak_of(const std::vector<trace::rectangle>& buffers) {
   std::map<std::string, std::map<std::int64_t, std::int64_t>> changes;
   for (const trace::rectangle& r : buffers) {
@@ -72,8 +72,8 @@ bytes peak_of(const std::vector<trace::rectangle>& buffers) {
   return sum;
 }
 
-// CSV whose every row has an offset is a plan; it may be a problem of pins too, but its picture is the same. Its lower
-// bound is what is alive at once. Nothing where it is something else, which its own reader then judges.
+// Reads CSV whose every row has an offset as a plan. It may be a problem of pins too, but its picture is the same. Its
+// lower bound is the peak of live bytes. Returns nothing for any other text, which its own reader then judges.
 std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_view text) {
   std::unordered_map<std::string_view, std::size_t> columns;
   std::size_t line = 1;
@@ -120,7 +120,7 @@ std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_vie
   return plan;
 }
 
-// What shows only in the whole. Where it is read, since a line can be told there: parse_csv() passes over empty ones.
+// Checks the log as a whole. Names lines here, where the text is known: parse_csv() ignores empty ones.
 void require_consistent(const std::string& path, std::string_view text, const trace::log& log) {
   const auto fail = [&path, text](std::size_t event, const std::string& what) {
     std::string_view rest = text;
@@ -172,7 +172,7 @@ void read_statistics(const json_value& root, const char* key, std::optional<Stat
   });
 }
 
-// What can be seen of the numbers alone.
+// Checks the numbers of a snapshot.
 void require_consistent(const json_value& root, const trace::snapshot& s) {
   const auto require = [&root](bool ok, const char* what) {
     if (!ok) root.at("pool").fail(what);
@@ -228,7 +228,7 @@ trace::snapshot read_snapshot(const json_value& root) {
     } else {
       const auto at = alive.find(e.address);
       if (at == alive.end()) row.fail("frees an address that is not alive");
-      // Where events were lost, the free of another block may stand there; it counts for the one that is known.
+      // If events were lost, the free of another block may stand there; it counts for the known one.
       if (e.size != at->second && s.dropped == 0) {
         row.fail("frees " + std::to_string(e.size) + " bytes of a block of " + std::to_string(at->second));
       }
@@ -241,7 +241,7 @@ trace::snapshot read_snapshot(const json_value& root) {
   return s;
 }
 
-// Throws input_error where the engine's log is not one.
+// Throws input_error if the engine's log is not one.
 trace::engine_log checked(const std::string& path, result<trace::engine_log> log, const char* unit) {
   if (log) return *std::move(log);
   if (log.error().number == 0) throw model::input_error(path, log.error().what);
@@ -249,7 +249,7 @@ trace::engine_log checked(const std::string& path, result<trace::engine_log> log
   throw model::input_error(path, unit + std::to_string(log.error().number) + ": " + log.error().what);
 }
 
-// Of allocations and frees in order: key_of says which block, what_of what it is called.
+// Returns the lives of allocations and frees in order: key_of identifies the block, what_of names it.
 template <class Events, class KeyOf, class WhatOf>
 std::vector<life> lives_of(const Events& events, KeyOf key_of, WhatOf what_of) {
   std::vector<life> out;

@@ -1,5 +1,5 @@
-// What `berth report` and `berth view` read: a plan, an allocation log, a snapshot, another engine's log of its own
-// allocator, or a problem, which they plan. The content decides which.
+// The input of `berth report` and `berth view`: a plan, an allocation log, a snapshot or another engine's log of its
+// own allocator. It may also be a problem, which they plan. The content decides.
 #pragma once
 
 #include <string>
@@ -27,18 +27,18 @@ struct plan_facts {
   std::vector<trace::rectangle> buffers;  // inside the arena
 };
 
-// What the picture of a plan shows; the title is left to the caller.
+// Returns the picture of a plan; the title is left to the caller.
 [[nodiscard]] trace::picture picture_of(const plan_facts& plan);
 
 using trace_input = std::variant<plan_facts, trace::log, trace::snapshot, trace::engine_log, model::problem_file>;
 
-// Throws model::input_error: none of them, or one that contradicts itself.
+// Reads the input. Throws model::input_error: none of them, or one that contradicts itself.
 [[nodiscard]] trace_input read_trace_input(const std::string& path);
 
 using shown_input = std::variant<plan_facts, trace::log, trace::snapshot, trace::engine_log>;
 
-// A file or a model (with `dims` as read_problem_arguments() takes them); a problem is planned. Throws usage_error,
-// input_error, and no_plan (planned.hpp).
+// Reads a file or a model (with `dims` as read_problem_arguments() takes them), and plans a problem. Throws
+// usage_error, input_error, and no_plan (planned.hpp).
 [[nodiscard]] shown_input read_shown_input(const std::string& argument, const std::vector<std::string>& dims,
                                            progress_line& line);
 

@@ -1,4 +1,4 @@
-// Byte counts for people: as every table of the command shows them, and as every option takes them.
+// Byte counts for people: as all tables of the command show them and all options take them.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ namespace berth::tool {
 // "512 B", "4 KiB", "1.5 MiB": at most three digits behind the point, no trailing zeros.
 [[nodiscard]] std::string human(bytes n);
 
-// The same, and where that may be rounded the number itself: "2.998 MiB (3144000 B)".
+// Returns the same, and the number itself if that may be rounded: "2.998 MiB (3144000 B)".
 [[nodiscard]] std::string human_exactly(bytes n);
 
-// A part of some bytes; what exceeds 64 bits becomes max_bytes.
+// Returns a part of some bytes; above 64 bits max_bytes.
 [[nodiscard]] inline bytes share_of(bytes whole, double share) noexcept {
   const double part = static_cast<double>(whole) * share;
   return part < 0x1p64 ? static_cast<bytes>(part) : max_bytes;

@@ -1,4 +1,4 @@
-// Results on the way to the command's user: what failed ends the verb, by an exception that says why.
+// Results on the way to the command's user: a failure ends the verb by an exception with its reason.
 #pragma once
 
 #include <stdexcept>

@@ -1,7 +1,7 @@
-// What every verb of the `berth` command shares: how it is declared, and how it ends.
+// The declaration and the end of every verb of the `berth` command.
 //
-// A verb declares its options on its own CLI::App and hands back the function that does it; it prints its answer to
-// standard output (with --json: one JSON object and nothing else) and returns the exit status.
+// A verb declares its options on its own CLI::App and hands back the function that does it. The function prints its
+// answer to standard output (with --json: one JSON object and nothing else) and returns the exit status.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class usage_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Declares the verb's options and returns what runs it.
+// Declares the verb's options and returns its function.
 using declare_verb = std::function<int()> (*)(CLI::App& app);
 
 std::function<int()> declare_plan(CLI::App& app);

@@ -45,8 +45,8 @@ class stitch_listener {
   const hook* before_;
 };
 
-// Stitched blocks lie at addresses of their own, used once, far from all others: they are shown above the rest, each at
-// the lowest place that is free then.
+// Shows stitched blocks above the rest, each at the lowest place that is free then. They lie at addresses of their own,
+// used once, far from all others.
 void add_stitched(trace::picture& p, std::vector<trace::rectangle> stitched) {
   if (stitched.empty()) return;
   bytes top = 0;
@@ -63,7 +63,7 @@ void add_stitched(trace::picture& p, std::vector<trace::rectangle> stitched) {
   }
 }
 
-// What logs and snapshots have in common. `at` is by block, in the order of `blocks`.
+// Returns the picture of a log or snapshot. `at` is by block, in the order of `blocks`.
 trace::picture picture_of_events(std::vector<life> blocks, const std::vector<std::uint64_t>& at,
                                  std::vector<double> when, const std::unordered_set<std::uint64_t>& stitched_at) {
   trace::picture p;
@@ -135,7 +135,7 @@ trace::picture picture_of(const trace::snapshot& s) {
   return p;
 }
 
-// As the engine's own allocator placed them.
+// Returns the picture as the engine's own allocator placed the blocks.
 trace::picture picture_of(const trace::engine_log& log) {
   trace::picture p = picture_of(log.history);
   p.facts.emplace_back("by", std::string{log.engine} + ", device " + std::to_string(log.device));

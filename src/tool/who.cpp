@@ -1,4 +1,4 @@
-// berth who SNAPSHOT ADDRESS: whose memory an address is, or was, in a snapshot of a recorder.
+// berth who SNAPSHOT ADDRESS: the owner of an address, now or formerly, in a snapshot of a recorder.
 #include <charconv>
 #include <cstdio>
 #include <map>
@@ -23,7 +23,7 @@ struct known_block {
   std::optional<trace::event> freed;
 };
 
-// Every address that was ever a block's start, and the last block there.
+// Returns every address that was ever a block's start, and the last block there.
 std::map<std::uint64_t, known_block> blocks_of(const trace::snapshot& s) {
   std::map<std::uint64_t, known_block> all;
   for (const trace::event& e : s.events) {

@@ -113,13 +113,13 @@ class turns {
   struct pair {
     std::size_t allocation, free;
   };
-  // Allocations where a block is alive: those whose free is known, and the others.
+  // Allocations at the place of a live block: those whose free is known, and the others.
   struct late {
     std::vector<pair> pairs;
     std::vector<std::size_t> open;
   };
 
-  // A free says the size that was asked for: at an address that goes from thread to thread it tells whose it is.
+  // A free has the requested size, which identifies its block at an address that several threads use.
   [[nodiscard]] bool is_size(std::size_t i, std::size_t k) const { return all_[i].what.size() == all_[k].what.size(); }
 
   void emit(const timed& t) {
@@ -140,8 +140,8 @@ class turns {
     next_late(p, all_[i].what.address);
   }
 
-  // A free that stands before the allocation and may yet be its own: not one that this thread made before, nor one that
-  // was certainly over.
+  // Takes a free that was seen before the allocation and may be its own. It is by another thread, and was not certainly
+  // over.
   std::optional<std::size_t> take_early_free(std::size_t i) {
     const auto early = early_.find(all_[i].what.address);
     if (early == early_.end()) return std::nullopt;
@@ -154,8 +154,8 @@ class turns {
     return k;
   }
 
-  // For a block whose own free is not found: any free without an allocation, unless it was certainly before every
-  // allocation there and so is that of a block from before the recording. With `exactly`, one of the block's size.
+  // Takes, for a block without a free of its own, any free without an allocation. Skips a free that certainly precedes
+  // every allocation there: its block is older than the recording. With `exactly` takes one of the block's size.
   std::optional<std::size_t> take_any_free(const place& p, std::size_t block, bool exactly) {
     const auto early = early_.find(all_[block].what.address);
     if (early == early_.end()) return std::nullopt;
@@ -173,7 +173,7 @@ class turns {
     return k;
   }
 
-  // Whether the free is that of an allocation that waits for the block that is alive.
+  // Returns whether the free is that of an allocation that waits for the block that is alive.
   bool free_late(std::size_t i) {
     const auto waiting = late_.find(all_[i].what.address);
     if (waiting == late_.end()) return false;
@@ -185,7 +185,7 @@ class turns {
     return true;
   }
 
-  // The block that is alive is given back, by a free of any size; by none: one is put in.
+  // Ends the live block, by a free of any size, or by one made up if there is none.
   void end(place& p, std::size_t free) {
     timed ends = all_[free == none ? p.last : free];
     if (free == none) ends.from = now_;
@@ -194,8 +194,8 @@ class turns {
     p.alive = false;
   }
 
-  // Where one thread got another block, and so long before event i that a free between them by any thread would have
-  // been heard of: there is none.
+  // Ends blocks of an address of one thread, if a waiting allocation was over before event i. A free between them by
+  // any thread would have been seen by now: it is missing.
   void settle_late(place& p, std::size_t i) {
     while (p.alive && !p.shared) {
       const auto waiting = late_.find(all_[i].what.address);
@@ -208,7 +208,7 @@ class turns {
     }
   }
 
-  // Those that went first: what has no free yet may stay.
+  // Emits the waiting pairs first: an allocation without a free may stay.
   void next_late(place& p, std::uint64_t address) {
     const auto waiting = late_.find(address);
     if (waiting == late_.end()) return;

@@ -1,8 +1,7 @@
-// From what the threads kept to one order of events.
+// Merges the records of all threads into one order of events.
 //
-// The true order is known within a thread; between threads there are only stamps, each event lying somewhere between
-// two. But at one address allocation and free take turns, and a free has its block's size: that decides most of what
-// the stamps leave open.
+// The order within a thread is known. Between threads there are only stamps, and each event lies somewhere between two.
+// But allocation and free alternate at one address, and a free has its block's size. These rules decide most cases.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@ struct timed {
   const record* place = nullptr;
 };
 
-// A chunk's records that are no longer written to. Those before `seen` had happened at `seen_at`.
+// A chunk's records that are no longer written to. The records before `seen` had happened at `seen_at`.
 struct stretch {
   record* begin;
   record* end;
@@ -34,7 +33,7 @@ struct stretch {
   std::uint64_t seen_at = 0;
 };
 
-// Appends what one thread wrote to `out`. Its chunks are given in their order.
+// Appends the records of one thread to `out`. Its chunks are given in their order.
 void decode_records(const stretch& s, std::vector<timed>& out);
 
 struct arranged {
@@ -43,12 +42,12 @@ struct arranged {
   std::size_t left_out = 0;    // events of blocks that came and went before one that is alive, for which no place was
 };
 
-// Where an address is allocated twice without a free (its pool was destroyed, or the record dropped), the first block
-// is taken as freed there. A free has its block's size.
+// Orders all events. If an address is allocated twice without a free (its pool was destroyed, or the record dropped),
+// the first block counts as freed there. A free has its block's size.
 [[nodiscard]] arranged arrange(std::vector<timed> all);
 
-// Whose an address is among some records: one thread's, or several threads'. It may say several of one thread's, where
-// both of the address's places are shared with others.
+// Tells whether one thread or several use an address in some records. May answer several for an address of one thread,
+// if others share both of its places in the table.
 class owners {
  public:
   owners() : of_(2 * places) {}
@@ -78,14 +77,15 @@ class owners {
   std::vector<owner> of_;
 };
 
-// Takes the pairs of an allocation and its free in one chunk out of it, in place. Returns the events taken. Between the
-// two another thread may have freed the block and got another one there, as which it came back: so only at addresses
-// that are this thread's alone among all that is kept of the chunk's time (null: there are no other threads).
+// Removes each allocation and its free in one chunk, in place. Returns the events removed. Another thread may have
+// freed the block between the two and got another one there. So only addresses that this thread alone uses in the
+// chunk's time count (null: there are no other threads).
 std::uint32_t forget_pairs(chunk& c, const owners* among) noexcept;
 
-// Forgets what came and went at the addresses of `old`, of which `old` and `later` have every event up to some moment.
-// At those of `busy` such a moment is not known: there all is left. Returns what is left of `old`, sorted by thread,
-// and for each in its order; what is gone of `later` is made so there. May throw bad_alloc, and has done nothing then.
+// Forgets blocks that came and went at the addresses of `old`. `old` and `later` have every event there up to some
+// moment. No such moment is known at the addresses of `busy`, so all events stay there. Returns the rest of `old`,
+// sorted by thread, and for each in its order; marks the forgotten records of `later` as gone. Changes nothing if it
+// throws bad_alloc.
 std::vector<timed> settle(std::span<const stretch> old, std::span<const stretch> later,
                           const std::unordered_set<std::uint64_t>& busy, std::uint64_t& forgotten);
 

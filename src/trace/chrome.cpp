@@ -16,7 +16,7 @@ double time_of(const picture& p, std::int64_t base, std::int64_t tick) {
   return p.when_us[std::min(static_cast<std::size_t>(std::max<std::int64_t>(tick, 0)), p.when_us.size() - 1)];
 }
 
-// By rectangle its track, from 1: the lowest that is free at its begin.
+// Returns by rectangle its track, from 1: the lowest that is free at its begin.
 std::vector<std::size_t> tracks_of(const picture& p, const std::vector<std::size_t>& by_begin) {
   using busy = std::pair<std::int64_t, std::size_t>;
   std::priority_queue<busy, std::vector<busy>, std::greater<>> until;

@@ -1,6 +1,6 @@
-// The recorder's memory: chunks in one mapping, made present before it is needed, since a fresh page costs more than
-// the records it holds. A chunk is a 1024th of it, so that many threads can have one each; from 8 KiB, as each costs a
-// lock, to 64 KiB.
+// The recorder's memory: chunks in one mapping. It is made present before it is needed, since a fresh page costs more
+// than its records. A chunk is a 1024th of it, so that many threads can have one each. It has 8 KiB at least, as each
+// costs a lock, and 64 KiB at most.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class chunk_store {
   void touch() noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return spare_.empty(); }
-  // An empty chunk, or null.
+  // Returns an empty chunk, or null.
   [[nodiscard]] chunk* take() noexcept;
   void give_back(chunk* c) noexcept { spare_.push_back(c); }  // there is room for all
 

@@ -1,4 +1,4 @@
-// The members of the statistics by their names, for whoever writes or reads a snapshot.
+// The members of the statistics by their names, for writers and readers of snapshots.
 #pragma once
 
 #include "berth/trace/snapshot.hpp"

@@ -1,5 +1,5 @@
-// Events of another engine's log, made a history that holds what snapshots promise: an address is freed before it is
-// allocated again, and what is freed was allocated.
+// Turns events of another engine's log into a history that keeps the promises of snapshots. An address is freed before
+// it is allocated again, and only allocated addresses are freed.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace berth::trace {
 
 class history_builder {
  public:
-  // False where more than 2^62 bytes would be alive; so are the others.
+  // Each returns false if more than 2^62 bytes would be alive.
   [[nodiscard]] bool allocate(const event& e);
-  // Of an address that was never heard of, the block was alive before the history.
+  // Frees a block. A block of an unknown address was alive before the history.
   [[nodiscard]] bool free(const event& e);
-  // A block of before the history, unless something was heard of its address already: then its site is that of the
-  // block there, where that has none.
+  // Adds a block from before the history, unless its address is known already. It then gives its site to the block
+  // there, if that has none.
   [[nodiscard]] bool was_alive(const event& e);
 
-  // So far, without those of before.
+  // Returns the number of events so far, without those of before.
   [[nodiscard]] std::uint64_t events() const noexcept { return now_.size(); }
 
-  // Sets history, alive_before and unmatched; `failed` is as it was counted by events() before.
+  // Sets history, alive_before and unmatched. Counts of `failed` come from events() before.
   void finish(engine_log& out);
 
  private:

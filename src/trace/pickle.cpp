@@ -9,7 +9,7 @@ using kind = pickle::kind;
 using value = pickle::value;
 
 // The machine of `pickletools`: a stack of values, marks in it, and a memo of values that are mentioned again. A step
-// answers false where it cannot go on, and `wrong` says why.
+// returns false if it cannot go on, and sets `wrong`.
 class reader {
  public:
   explicit reader(std::string_view bytes)
@@ -35,7 +35,7 @@ class reader {
     return false;
   }
 
-  // A step is in the first of these that knows its opcode.
+  // Each opcode's step is in the first of these that knows it.
   bool step(unsigned char op) {
     switch (op) {
       case 'c':
@@ -85,7 +85,7 @@ class reader {
     stack_.push_back(v);
     return true;
   }
-  // Values above the last mark.
+  // Returns the number of values below the last mark.
   [[nodiscard]] std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   bool has(std::size_t n) {
     return stack_.size() - floor() >= n || fail("an opcode wants more values than there are before it");
@@ -238,8 +238,8 @@ class reader {
   }
 
   std::string_view in_;
-  // Of values for a list, which libtorch writes at once. The shortest take a byte of the file and a hundred of memory,
-  // what is worth reading more than ten of the file.
+  // The most values of lists that wait, as libtorch writes each list at once. The shortest values take a byte of the
+  // file and a hundred of memory; useful ones take more than ten of the file.
   std::size_t most_waiting_;
   std::size_t at_ = 0;
   std::size_t op_at_ = 0;

@@ -1,9 +1,9 @@
-// Python pickles of plain data (protocols 2 to 5): none, booleans, numbers, texts, lists and dictionaries. Nothing in a
-// pickle is ever executed: an opcode that would look up, call or build an object ends the reading.
+// Python pickles of plain data (protocols 2 to 5): none, booleans, numbers, texts, lists and dictionaries. The reader
+// never executes anything: an opcode that would look up, call or build an object ends the reading.
 //
-// Opcodes are those of Python's documentation of `pickletools`. What is read costs memory in proportion to the file:
-// texts stay in it, and a value that the pickle mentions again is the same container. So it may be shared a thousand
-// times, and may hold itself: a walk of unbounded depth, or over everything that is reachable, may never end.
+// Opcodes are those of Python's documentation of `pickletools`. Memory is in proportion to the file: texts stay in it,
+// and a value that the pickle mentions again is the same container. A value may be shared a thousand times, and may
+// hold itself. A walk of unbounded depth, or over all reachable values, may never end.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ struct pickle {
   std::vector<std::vector<value>> containers;  // lists, tuples and sets; a dictionary's keys and values by turns
   value root;
 
-  // The items of a list, or of a dictionary; null of anything else.
+  // Returns the items of a list, or of a dictionary; null for anything else.
   [[nodiscard]] const std::vector<value>* list(const value& v) const noexcept;
   [[nodiscard]] std::optional<std::string_view> text(const value& v) const noexcept;
   [[nodiscard]] static std::optional<std::uint64_t> number(const value& v) noexcept;  // not of a negative one
-  // What a dictionary has under a key: the last, as in Python. Null where it has none or is none. Linear.
+  // Returns the value of a key of a dictionary: the last, as in Python. Null if it has none or is none. Linear.
   [[nodiscard]] const value* find(const value& dict, std::string_view key) const noexcept;
 };
 

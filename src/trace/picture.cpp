@@ -33,13 +33,14 @@ class text_table {
   std::string json_;
 };
 
-// A tick as the page counts it.
+// Returns a tick as the page counts it.
 std::string since(std::int64_t base, std::int64_t time) {
   if (base == 0) return std::to_string(time);
   return std::to_string(ticks_since(base, time));
 }
 
-// The bytes that these keep alive, the most in each of some stretches of time: [begin, bytes], ..., and 0 at the end.
+// Returns the bytes that these keep alive, the most in each of some stretches of time: [begin, bytes], ..., and 0 at
+// the end.
 std::string curve_of(const std::vector<rectangle>& all, const std::vector<std::size_t>& which, std::int64_t base) {
   std::map<std::int64_t, std::int64_t> change;
   for (const std::size_t i : which) {
@@ -68,7 +69,7 @@ std::string curve_of(const std::vector<rectangle>& all, const std::vector<std::s
   return out;
 }
 
-// "peak":[tick,bytes], where not all is drawn: what is said of the curve then is not exact.
+// Returns "peak":[tick,bytes] if some rectangles are not drawn: the page's curve is then not exact.
 std::string peak_of(const std::vector<rectangle>& all, const std::vector<std::size_t>& rest, std::int64_t base) {
   if (rest.empty()) return "";
   std::map<std::int64_t, std::int64_t> change;
@@ -110,7 +111,7 @@ struct pair {
 };
 constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-// As the page pairs them: the first of a name, in the order of begins, with the first of it.
+// Pairs buffers as the page does: the first of a name, in the order of begins, with the first of it.
 std::vector<pair> pairs_of(const std::vector<rectangle>& now, const std::vector<rectangle>& was) {
   const auto by_name = [&was](const std::vector<rectangle>& all) {
     std::vector<std::size_t> order(all.size());
@@ -136,12 +137,13 @@ std::vector<pair> pairs_of(const std::vector<rectangle>& now, const std::vector<
   return out;
 }
 
-// Those that cover most, in their order, and the others.
+// The rectangles that cover most, in their order, and the others.
 struct choice {
   std::vector<std::size_t> shown, rest;
 };
 
-// Of the picture and of the former one. Who is drawn in one of them is in the other too, or it would look new or gone.
+// Chooses for the picture and the former one. A buffer drawn in one is drawn in the other, or it would look new or
+// gone.
 std::pair<choice, choice> choose(const std::vector<rectangle>& now, const std::vector<rectangle>& was) {
   const auto every = [](const std::vector<rectangle>& all) {
     choice c{.shown = std::vector<std::size_t>(all.size()), .rest = {}};

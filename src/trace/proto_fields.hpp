@@ -1,6 +1,6 @@
-// The fields of a protobuf message that nobody vouches for, one after the other, from its binary form
-// (https://protobuf.dev/programming-guides/encoding) or its text form (.../reference/protobuf/textformat-spec).
-// Messages inside are given as what stands in them, to be read in turn; what is not asked for is stepped over.
+// The fields of an untrusted protobuf message, one after the other, from its binary form
+// (https://protobuf.dev/programming-guides/encoding) or its text form (.../reference/protobuf/textformat-spec). Returns
+// messages inside as their content, to be read in turn. Skips fields that are not asked for.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,6 @@
 
 namespace berth::trace {
 
-// What a field of the text form is called.
 struct field_name {
   std::string_view name;
   unsigned number;
@@ -28,9 +27,9 @@ class proto_fields {
                std::span<const field_name> words = {})
       : rest_{text}, binary_{binary}, names_{names}, words_{words} {}
 
-  // False at the end, or where the message is wrong.
+  // Returns false at the end, or if the message is wrong.
   [[nodiscard]] bool next(proto_field& out) { return binary_ ? next_binary(out) : next_text(out); }
-  // What is wrong (static text), and the place in the text given; null: nothing.
+  // Return the fault (static text; null: none), and its place in the text given.
   [[nodiscard]] const char* wrong() const noexcept { return wrong_; }
   [[nodiscard]] const char* at() const noexcept { return rest_.data(); }
 

@@ -29,7 +29,7 @@ class writer {
       if (width == 9) out_ += '\0';
     }
   }
-  // What is not UTF-8 becomes U+FFFD.
+  // Replaces bytes that are not UTF-8 by U+FFFD.
   void text(std::string_view t) {
     const std::string good = as_utf8(t);
     out_ += 'X';
@@ -74,7 +74,7 @@ struct range {
   std::uint64_t end;
 };
 
-// Stretches that blocks lay in at some time, without gaps above 2 MiB between them: what a reader wants as segments.
+// Returns stretches that blocks lay in at some time, without gaps above 2 MiB: the segments for a reader.
 std::vector<range> stretches(const snapshot& s) {
   constexpr std::uint64_t most_gap = std::uint64_t{2} << 20;
   std::vector<range> all;

@@ -59,7 +59,7 @@ class snapshot_reader {
     return true;
   }
 
-  // The device with the most events; without any, the first segment's.
+  // Chooses the device with the most events; without any, the first segment's.
   bool choose_device() {
     std::size_t most = 0;
     std::uint32_t with_history = 0;
@@ -79,7 +79,7 @@ class snapshot_reader {
     return true;
   }
 
-  // Each dictionary is looked at once, so that few bytes cannot stand for many events.
+  // Looks at each dictionary once, so that few bytes cannot stand for many events.
   bool enter(const value& v) {
     if (v.is != pickle::kind::dict) return fail("an event, segment or block is no dictionary");
     if (seen_[static_cast<std::size_t>(v.n)]) return fail("an event, segment or block is there twice");
@@ -171,7 +171,7 @@ class snapshot_reader {
     return true;
   }
 
-  // What was held is known at the end, so the events are undone from there; never below nothing.
+  // Undoes the events from the end, where the bytes held are known; never below 0.
   void find_reserved() {
     if (segments_->empty() && held_.empty()) return;
     bytes now = held_at_end_, most = now;
@@ -198,7 +198,7 @@ class snapshot_reader {
     }
   }
 
-  // Needs the history as it is handed out.
+  // Needs the finished history.
   void find_holes() {
     if (!held_at_failure_) return;
     failed_request& f = out_.failed.back();
@@ -218,7 +218,7 @@ class snapshot_reader {
     f.holes = {h.largest, h.in_empty, h.in_private, h.segments};
   }
 
-  // Of a pool other than the default one, whose id is (0, 0).
+  // Returns whether the segment's pool is not the default one, whose id is (0, 0).
   [[nodiscard]] bool is_private(const value& segment) const {
     const value* id = p_.find(segment, "segment_pool_id");
     const std::vector<value>* parts = id == nullptr ? nullptr : p_.list(*id);
@@ -230,7 +230,8 @@ class snapshot_reader {
     return v != nullptr && v->is == pickle::kind::boolean && v->n != 0;
   }
 
-  // PyTorch 2.0 has what a block was asked for, and where, in a list of its former owners, the last one first.
+  // Returns the block's last owner: PyTorch 2.0 keeps requested size and place in a list of former owners, the last
+  // first.
   [[nodiscard]] const value* history_of(const value& block) const {
     const value* all = p_.find(block, "history");
     if (all == nullptr || all->is != pickle::kind::list || p_.list(*all)->empty()) return nullptr;
@@ -238,8 +239,8 @@ class snapshot_reader {
     return last.is == pickle::kind::dict && p_.list(last)->size() <= 128 ? &last : nullptr;
   }
 
-  // How well a frame says where the user's program asked: 0 is not at all. Beside Python's own frames there are those
-  // of the interpreter and of libtorch, by name or by file, unless stacks="python" was asked for.
+  // Returns how well a frame shows the place in the user's program: 0 is not at all. Stacks mix Python's own frames
+  // with those of the interpreter and of libtorch, by name or by file, unless stacks="python" was asked for.
   [[nodiscard]] static int worth(std::string_view file, std::string_view function) {
     if (file.empty() || file == "??") return 0;
     const auto has = [file](std::string_view part) { return file.find(part) != std::string_view::npos; };
@@ -259,7 +260,7 @@ class snapshot_reader {
     std::uint32_t line = 0;
   };
 
-  // Looked at once: a list of two bytes an entry can name one frame, with a long path, a million times.
+  // Looks at a frame once: a list of two bytes an entry can name one frame, with a long path, a million times.
   const known_frame& known(const value& frame) {
     static constexpr known_frame none;
     if (frame.is != pickle::kind::dict) return none;
@@ -271,7 +272,7 @@ class snapshot_reader {
                          static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX))};
   }
 
-  // The innermost frame of those that say it best.
+  // Returns the innermost frame of the best ones.
   std::uint32_t site_of(const value& dict) {
     const value* frames = p_.find(dict, "frames");
     if (frames == nullptr || frames->is != pickle::kind::list) return 0;

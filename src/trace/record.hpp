@@ -1,4 +1,4 @@
-// What the recorder keeps: event records and stamps, in chunks; a chunk is one thread's.
+// The recorder's records: events and stamps, in chunks; a chunk is one thread's.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ using record = event_record;  // of a stamp, the address is in nanoseconds since
 
 inline constexpr std::size_t most_chunk_bytes = std::size_t{1} << 16;
 
-// `count` is written by whoever holds the recorder's lock, when the chunk is no longer written to.
+// `count` is written under the recorder's lock, when the chunk is no longer written to.
 struct chunk {
   static constexpr std::size_t head_bytes = 8;
   static constexpr std::uint32_t most_records = (most_chunk_bytes - head_bytes) / sizeof(record);

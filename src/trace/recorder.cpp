@@ -31,13 +31,13 @@ constexpr std::uint32_t events_a_stamp = 256;
 constexpr std::chrono::milliseconds tick_length{4};
 constexpr std::size_t chunks_a_fold = 8;  // one at a time, each would look at what others did in its time
 
-// What one thread writes to, in lines of its own. Handed on to another when the thread ends.
+// The place of one thread's records, in cache lines of its own. Another thread takes it over when the thread ends.
 struct alignas(64) lane : event_buffer {
   chunk* open = nullptr;  // changed by the thread, under the recorder's lock
   std::uint32_t number = 0;
   std::uint64_t next_from = 0;  // of the chunk after the one that is looked at
-  // By the last tick that found something new: what stands before `seen` had happened at `seen_at`. Else an event of a
-  // thread that is idle since might be as late as any other.
+  // Set by the last tick that found new records: those before `seen` had happened at `seen_at`. Without it, an event of
+  // an idle thread might be as late as any other.
   const record* seen = nullptr;
   std::uint64_t seen_at = 0;
 };
@@ -62,7 +62,7 @@ struct recorder::state : std::enable_shared_from_this<state> {
   std::vector<std::shared_ptr<lane>> idle;
   detail::thread_directory<event_buffer> buffers;  // the threads' lanes
   chunk_store store;
-  // With room for all chunks.
+  // Has room for all chunks.
   std::vector<chunk*> full;     // in the order in which they filled up
   std::vector<chunk*> residue;  // what is left of the oldest, each thread's in its order
   owners among;
@@ -95,7 +95,7 @@ struct recorder::state : std::enable_shared_from_this<state> {
     *at = next;
   }
 
-  // All there are, for forks: every lock is held across one. Taken before any other.
+  // All recorders, for forks: every lock is held across one. Taken before any other.
   static inline constinit std::mutex listed;
   static inline constinit state* first = nullptr;
   state* next = nullptr;
@@ -178,7 +178,7 @@ void recorder::state::leave(const std::shared_ptr<lane>& l) noexcept {
   idle.push_back(l);
 }
 
-// Writes a stamp, into a fresh chunk where the open one is full. False where there is none to be had.
+// Writes a stamp, into a fresh chunk if the open one is full. False if there is none.
 bool recorder::state::prepare(lane& l) noexcept {
   record* at = l.at.load(std::memory_order_relaxed);
   record* end = l.open == nullptr ? nullptr : l.open->records.data() + store.chunk_records();
@@ -200,7 +200,7 @@ bool recorder::state::prepare(lane& l) noexcept {
   return true;
 }
 
-// By the lane's thread, or where it has none. The lock is held.
+// Called by the lane's thread, or if it has none. The lock is held.
 void recorder::state::close(lane& l) noexcept {
   l.open->count = static_cast<std::uint32_t>(l.at.load(std::memory_order_relaxed) - l.open->begin());
   full.push_back(l.open);
@@ -208,7 +208,7 @@ void recorder::state::close(lane& l) noexcept {
   l.seen = nullptr;
 }
 
-// The chunks of threads that ended, and whose lanes nobody has now. False where there is none.
+// Closes the chunks of ended threads whose lanes are unowned. False if there are none.
 bool recorder::state::close_idle() noexcept {
   for (const auto& l : idle) {
     if (l->open == nullptr) continue;
@@ -219,8 +219,8 @@ bool recorder::state::close_idle() noexcept {
   return !full.empty();
 }
 
-// Sees to it that there is an empty chunk, as far as folding helps. Where live blocks are too many for that, it is
-// tried again when ten times as long has passed as it took: they may be gone by then. The lock is held.
+// Makes an empty chunk by folding, as far as that helps. If too many blocks are alive, it tries again after ten times
+// as long as it took: they may be gone by then. The lock is held.
 void recorder::state::make_room() noexcept {
   if (!store.empty()) return;
   const auto from = std::chrono::steady_clock::now();
@@ -277,8 +277,8 @@ void recorder::state::for_each_chunk(Function f) noexcept {
   for (std::size_t i = residue.size(); i-- > 0;) tell(residue[i], residue[i]->end(), SIZE_MAX);
 }
 
-// Whose the addresses are in the time of the first n full chunks. What was done there before a free in one of these is
-// in some chunk by now: the block was handed over.
+// Notes which threads use the addresses in the time of the first n full chunks. Earlier events of a block freed in one
+// of these are in some chunk by now: the block was handed over.
 void recorder::state::note_owners(std::size_t n) noexcept {
   std::uint64_t earliest = UINT64_MAX, latest = 0;
   for_each_chunk([&](chunk*, const record*, std::size_t i, std::uint64_t from, std::uint64_t until) {
@@ -292,12 +292,12 @@ void recorder::state::note_owners(std::size_t n) noexcept {
   });
 }
 
-// Pairs across chunks and threads: what is left are blocks alive, and frees whose allocation is in a later chunk.
+// Removes pairs across chunks and threads. Live blocks remain, and frees whose allocation is in a later chunk.
 void recorder::state::merge_residue() noexcept try {
   const std::vector<stretch> parts = all_parts();
   const std::span old{parts.data(), residue.size()}, later = std::span{parts}.subspan(residue.size());
-  // These ends are no moment: what one thread did last may come after what another one, asked before, did next. At all
-  // other addresses than those of what came meanwhile they are one.
+  // The chunks were read one after the other, so their ends are not one moment. Addresses of events since then are
+  // busy; at all others the ends count as one moment.
   std::unordered_set<std::uint64_t> busy;
   for (std::size_t i = full.size(); i < later.size(); ++i) {
     const record* const now = lanes[later[i].thread]->at.load(std::memory_order_acquire);
@@ -328,8 +328,8 @@ void recorder::state::merge_residue() noexcept try {
   over = true;
 }
 
-// What stands in all chunks: the residue, then the full ones, then the open ones; each thread's in their order. Their
-// last events had happened where the thread's next chunk begins, or as a tick saw it. The lock is held.
+// Returns the contents of all chunks: the residue, then the full ones, then the open ones; each thread's in their
+// order. Their last events had happened where the thread's next chunk begins, or as a tick saw it. The lock is held.
 std::vector<stretch> recorder::state::all_parts() const {
   std::vector<stretch> parts;
   for (const auto* part : {&residue, &full}) {
@@ -391,7 +391,7 @@ void recorder::state::before_fork() {
   viewed.lock();
 }
 
-// The child has no ticking thread, whose end would be waited for without end, as would that of its wait for `stopping`.
+// Starts the child without a ticking thread: waiting for its end, or for `stopping`, would never return.
 void recorder::state::after_fork(bool in_child) {
   viewed.unlock();
   for (state* s = first; s != nullptr; s = s->next) {
@@ -401,8 +401,8 @@ void recorder::state::after_fork(bool in_child) {
     }
     s->lock.unlock();
     s->control.unlock();
-    // Threads of the child may have the lanes of threads that are not there, by the same register: where one of those
-    // had a fresh chunk and not yet its limit, the old chunk's would let them write far behind it.
+    // Threads of the child may get the lanes of missing threads, by the same register. If such a thread had a fresh
+    // chunk and not yet its limit, the old chunk's limit would let them write far behind it.
     if (in_child) s->tick();
   }
   listed.unlock();
@@ -453,7 +453,8 @@ void recorder::stop() noexcept {
   if (ticker.joinable()) ticker.join();
 }
 
-// What emit() could not write itself: the thread is new or not at home in the directory, or a stamp or a chunk is due.
+// Handles events that emit() could not write: the thread is new or not in its directory place, or a stamp or chunk is
+// due.
 void recorder::hear(void* context, const memory_event& event) noexcept {
   if (event.kind != memory_event_kind::pool_allocate && event.kind != memory_event_kind::pool_free) return;
   state& s = *static_cast<state*>(context);
@@ -471,7 +472,7 @@ snapshot recorder::take() const {
   snapshot out;
   std::vector<timed> kept;
   {
-    // Of one moment: what is freed after it was read, and before a stop, must not look like a leak.
+    // Reads one moment: a block freed after the records were read, and before a stop, must not look like a leak.
     const std::lock_guard held{state_->control};
     const std::lock_guard held_too{state_->lock};
     kept = state_->kept();

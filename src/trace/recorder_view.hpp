@@ -1,6 +1,6 @@
-// What debuggers read of the recorder that was started last, in a process or a core, without knowing any of our types
-// (scripts/berth_gdb.py): where its lists of lanes and chunks lie. The name is no type of the C headers: gdb would find
-// that first.
+// The view that debuggers (scripts/berth_gdb.py) read of the recorder that was started last, in a process or a core. It
+// says where the lists of lanes and chunks lie, so that they need none of our types. Its name is no type of the C
+// headers: gdb would find that first.
 #pragma once
 
 #include <atomic>

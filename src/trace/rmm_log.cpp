@@ -8,7 +8,7 @@
 namespace berth::trace {
 namespace {
 
-// 13:24:56.123456 or, of older versions, 13:24:56:123456; or seconds. In microseconds.
+// Reads 13:24:56.123456, 13:24:56:123456 of older versions, or seconds. In microseconds.
 bool read_time(std::string_view text, double& us) {
   std::uint64_t seconds = 0, part = 0;
   for (int i = 0; i < 2 && text.find(':') != std::string_view::npos; ++i) {

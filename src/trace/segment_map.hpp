@@ -1,4 +1,4 @@
-// The address ranges that another engine's allocator holds of its device, and the holes between the live blocks there.
+// The address ranges that another engine's allocator holds of its device, and the holes between its live blocks.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the readers of tables share.
+// Helpers shared by the readers of tables.
 #pragma once
 
 #include <charconv>
@@ -15,7 +15,7 @@ namespace berth::trace {
   return front;
 }
 
-// The line without the blanks and the carriage return around it.
+// Returns the line without the blanks and the carriage return around it.
 [[nodiscard]] inline std::string_view trim(std::string_view text) {
   constexpr std::string_view blank = " \t\r";
   const std::size_t first = text.find_first_not_of(blank);
@@ -30,7 +30,7 @@ namespace berth::trace {
   return row;
 }
 
-// Whether the whole text is a number of this type; `form` as std::from_chars takes it: a base, or a chars_format.
+// Reads the whole text as a number of this type; `form` as std::from_chars takes it: a base, or a chars_format.
 template <class Number, class... Form>
 bool read(std::string_view text, Number& out, Form... form) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out, form...);

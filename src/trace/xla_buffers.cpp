@@ -9,7 +9,7 @@
 namespace berth::trace {
 namespace {
 
-// Of xla/service/hlo.proto, what is read.
+// The fields read of xla/service/hlo.proto.
 constexpr field_name of_assignment[] = {
     {"logical_buffers", 1}, {"buffer_allocations", 3}, {"heap_simulator_traces", 4}};
 constexpr field_name of_buffer[] = {{"id", 1}, {"index", 1}, {"size", 2}};  // and of an allocation
@@ -45,7 +45,7 @@ class xla_reader {
   }
 
  private:
-  // For each field of the message; false where it or what `f` does with it is wrong.
+  // Calls `f` for each field of the message; false if the field is wrong or `f` fails.
   template <class F>
   bool each(std::string_view message, std::span<const field_name> names, F f, std::span<const field_name> words = {}) {
     proto_fields fields{message, binary_, names, words};
@@ -63,7 +63,7 @@ class xla_reader {
     }
     return false;
   }
-  // A byte's offset, or a line.
+  // Returns a byte's offset, or a line.
   [[nodiscard]] std::uint64_t place() const {
     if (at_ == nullptr) return 0;
     const auto before = static_cast<std::size_t>(at_ - text_.data());
@@ -132,14 +132,14 @@ class xla_reader {
     return each(message, of_event, field, kinds);
   }
 
-  // Of several heaps (memories), the one with the most events. A canonical buffer lives as long as any that shares it.
+  // Plays the heap (memory) with the most events. A canonical buffer lives as long as any that shares it.
   bool play() {
     const auto largest = std::ranges::max_element(heaps_, {}, [](const heap& h) { return h.events.size(); });
     out_.engine = "XLA";
     out_.device = static_cast<std::uint32_t>(largest - heaps_.begin());
     out_.devices = static_cast<std::uint32_t>(heaps_.size());
-    // An allocation that was combined of several heaps says nothing of one of them (BufferAssigner puts the temporary
-    // ones of a memory end to end).
+    // An allocation combined of several heaps does not measure one of them (BufferAssigner puts the temporary ones of a
+    // memory end to end).
     const auto held = held_.find(largest->allocation);
     if (held != held_.end() && std::ranges::count(heaps_, largest->allocation, &heap::allocation) == 1) {
       out_.reserved_peak = static_cast<bytes>(held->second);
@@ -156,9 +156,9 @@ class xla_reader {
 
   enum : std::int64_t { alloc, release, share };
 
-  // Where an operator writes over its operand, HeapSimulator::RunComputation frees the operand and lets the result
-  // share its memory in the next event: the memory is never free. Of a chain of sharing all are in one region, which is
-  // as large as the largest of them.
+  // Puts all buffers of a chain of sharing into one region, as large as the largest of them. If an operator writes over
+  // its operand, HeapSimulator::RunComputation frees the operand. The result shares its memory in the next event, so
+  // the memory is never free.
   bool find_regions(std::vector<simulated>& events) {
     std::unordered_map<std::int64_t, std::int64_t> region_of;
     for (simulated& e : events) {
@@ -259,7 +259,7 @@ bool is_xla_proto(std::string_view start) noexcept {
   if (++inside >= start.size()) return false;
   const char tag = start[inside];  // a module's name, a buffer's id or size, or a message of a buffer assignment
   if (tag != '\x0a' && tag != '\x08' && tag != '\x10' && tag != '\x1a') return false;
-  // No text has such bytes, and a message has them soon.
+  // A text has no such bytes, and a message soon has some.
   return std::ranges::any_of(start.substr(0, 4096), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r';
   });

@@ -20,13 +20,15 @@
 namespace berth::model {
 
 [[nodiscard]] std::vector<std::string> builtin_names();
-// By its full name; nothing where there is none.
+// Returns the model of that full name; nothing if there is none.
 [[nodiscard]] std::optional<description> builtin(std::string_view name);
 
-// Pseudo-random values in [-scale, scale): the same for the same seed everywhere. Runs take them as input by default.
+// Returns pseudo-random values in [-scale, scale): the same for the same seed everywhere. Runs take them as input by
+// default.
 [[nodiscard]] std::vector<float> pseudo_random(std::size_t count, std::uint64_t seed, float scale = 1);
-// The same as elements of any type: floats rounded from those above; integers of eight bits spread over all that the
-// type holds, wider ones over 0 to 9, which most indices may be; booleans by sign. The type is not other.
+// Returns the same as elements of any type. Floats are rounded from those above, and booleans are their signs. Integers
+// of eight bits spread over all of their type; wider ones over 0 to 9, which most indices may be. The type is not
+// other.
 [[nodiscard]] std::vector<std::byte> pseudo_random(element type, std::size_t count, std::uint64_t seed);
 
 }  // namespace berth::model

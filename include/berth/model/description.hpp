@@ -1,7 +1,4 @@
-// A model as plain data: what a file (or a builder) says, before anything is decided about memory or kernels.
-//
-// Operators, attributes and their meaning are ONNX's (https://github.com/onnx/onnx/blob/main/docs/Operators.md), at
-// the opset the file declares; readers of other formats translate. Nodes are in execution order.
+// A model as plain data: the content of a file (or a builder), before any decision about memory or kernels.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -38,8 +35,8 @@ struct node {
   std::vector<std::string> inputs{};  // "": an optional input left out
   std::vector<std::string> outputs{};
   op::attributes attributes{};
-  // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop, Scan or SequenceMap. Lowering puts what
-  // they hold in the place of the node.
+  // By attribute: "then_branch" and "else_branch" of an If, "body" of a Loop, Scan or SequenceMap. Lowering puts their
+  // content in the place of the node.
   std::map<std::string, std::shared_ptr<const subgraph>> bodies{};
 };
 
@@ -50,7 +47,7 @@ struct subgraph {
   std::vector<node> nodes{};
 };
 
-// What a file says of a value that its nodes make.
+// The file's declaration of a value that its nodes make.
 struct declared_type {
   std::int64_t type = 0;  // ONNX's number; 0: not said
   bool has_shape = false;
@@ -67,17 +64,17 @@ struct description {
   std::vector<std::pair<std::string, declared_type>> declared{};  // inference refuses what contradicts it
 };
 
-// What a shape holds. Throws input_error naming `what` where a dimension is negative or beyond op::most_extent, there
-// are more than op::most_rank of them, or that many elements of eight bytes exceed 2^62 bytes.
+// Returns the number of elements of a shape. Throws input_error naming `what` if a dimension is negative or beyond
+// op::most_extent, or if there are more than op::most_rank. Elements of eight bytes must fit 2^62 bytes.
 [[nodiscard]] std::int64_t element_count(const description& m, const std::string& what, const shape& s);
 
-// The attribute, or the fallback where the node does not have it. Throws input_error where it has another type.
+// Returns the attribute, or the fallback if the node does not have it. Throws input_error if it has another type.
 template <class T>
 [[nodiscard]] T attribute_or(const description& m, const node& n, const std::string& name, T fallback);
 
-// "1x3x224x224"; "scalar" for no dimensions.
+// Returns "1x3x224x224"; "scalar" for no dimensions.
 [[nodiscard]] std::string text_of(const shape& s);
-// The node's name and operator as messages say it: "node 'NAME' (Conv)".
+// Returns the node's name and operator for messages: "node 'NAME' (Conv)".
 [[nodiscard]] std::string called(const node& n);
 
 }  // namespace berth::model

@@ -1,8 +1,8 @@
 // Compute graphs of ggml, as its allocator sees them: traces of the schema ggml-graph-trace/1.
 //
-// One JSON object a line: a header, then the tensors (leafs, nodes in execution order, and what the graph only refers
-// to). Metadata only. What ggml leaves unsaid is taken as its allocator takes it: a result, or a view, that nobody
-// reads survives the last node; an operator marked in-place may take over any operand of its own layout.
+// One JSON object a line: a header, then the tensors (leafs, nodes in execution order, and the others that the graph
+// refers to). Metadata only. Facts that ggml leaves out are as in its allocator: an unread result or view survives the
+// last node. An operator marked in-place may take over any operand of its own layout.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -23,7 +23,7 @@ struct ggml_trace {
   std::vector<value_id> value_of;    // by tensor id
   std::vector<std::uint32_t> id_of;  // by value: the tensor's id, or that of the tensor it was made for
   // Nodes that may not run twice (schedule::recompute_options): the application's own functions, optimiser steps, and
-  // operators that are not known. What writes through a view (CPY, SET_ROWS, in place) is kept from it by the graph.
+  // unknown operators. The graph keeps nodes that write through a view (CPY, SET_ROWS, in place) from it.
   std::vector<std::uint32_t> once;
 };
 

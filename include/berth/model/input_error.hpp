@@ -1,7 +1,7 @@
-// What a reader throws: one line that names the file, the place in it, what is wrong and why.
+// The exception of the readers: one line that names the file, the place in it, the fault and its reason.
 //
-// Readers are the one part of Berth that throws: their callers are tools, and a bad file ends the job. Nothing has
-// been written when one is thrown.
+// Readers are the one part of Berth that throws: their callers are tools, and a bad file ends the job. A reader that
+// throws has written nothing.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -23,7 +23,7 @@ class input_error : public std::runtime_error {
         file_length_{called(file).size()},
         line_{line} {}
 
-  // As the text names it; and the line, or 0.
+  // Returns the file as the text names it.
   [[nodiscard]] std::string_view file() const noexcept { return std::string_view{what()}.substr(0, file_length_); }
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
 

@@ -1,5 +1,5 @@
-// .npy files (NumPy's format, versions 1 to 3) of tensors in row-major order, little-endian. bf16, which NumPy does not
-// know, is '<V2', as ml_dtypes writes it.
+// .npy files (NumPy's format, versions 1 to 3) of tensors in row-major order, little-endian. NumPy lacks bf16, which is
+// '<V2', as ml_dtypes writes it.
 #pragma once
 #pragma GCC visibility push(default)
 

@@ -1,7 +1,7 @@
 // The baseline: the same program, the same kernels and weights, one malloc per tensor and per workspace.
 //
-// What most runtimes without a planner do: a tensor is allocated before the node that makes it and freed behind its
-// last reader; a result that may take over a dying operand's memory does. For measuring against (bench/model).
+// Most runtimes without a planner do this. They allocate a tensor before the node that makes it and free it behind its
+// last reader. A result may take over a dying operand's memory. For measuring against (bench/model).
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -25,9 +25,9 @@ class per_tensor_runner {
 
   // Enqueues one run that reads its inputs from these addresses. The inputs stay alive until it is done.
   result<void> run(std::span<const void* const> inputs);
-  // After a run is done, until the next.
+  // Returns output i after a run is done, until the next.
   [[nodiscard]] const void* output(std::size_t i) const noexcept;
-  // The most bytes that were allocated at once in any run.
+  // Returns the most bytes that were allocated at once in any run.
   [[nodiscard]] bytes peak() const noexcept;
 
  private:

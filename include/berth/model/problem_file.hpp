@@ -7,10 +7,10 @@
 //   .jsonl         a compute graph of ggml (ggml_trace.hpp): its lifetimes, in-place results merged
 //   .tflite        the activations of a TensorFlow Lite model's first subgraph, in the order of its operators: inputs
 //                  from the start, outputs to the end, states (variables) throughout, nothing in place, starts at
-//                  multiples of 16 as in TensorFlow Lite for Microcontrollers; what kernels need besides is not in the
-//                  file. Shapes are those the file was converted with
+//                  multiples of 16 as in TensorFlow Lite for Microcontrollers. The file lacks the kernels' scratch.
+//                  Shapes are those of the conversion
 //   ALLOC / FREE   Glow's lists of events, one a line; ALIGN sets alignment and granularity
-//   XLA            what its compiler laid out (trace/engine_log.hpp): each event of its heap simulator is a tick
+//   XLA            its compiler's layout (trace/engine_log.hpp): each event of its heap simulator is a tick
 //
 // The content decides, not the name; any of them may be gzipped.
 #pragma once
@@ -41,26 +41,26 @@ struct problem_file {
   bool counts_all = true;                        // false: a note names memory that is not counted; no plan is optimal
 };
 
-// The problem under the rules of this name besides its own (plan::make_stricter). Throws input_error: no such rules, or
-// an alignment of both exceeds 64 bits.
+// Makes the problem obey the rules of this name besides its own (plan::make_stricter). Throws input_error: no such
+// rules, or an alignment of both exceeds 64 bits.
 void add_rules(problem_file& file, std::string_view name);
 
-// What buffers would take if none shared memory, in place neither: what `without reuse` means everywhere.
+// Returns the bytes of all buffers without sharing, nothing in place: `without reuse` means this everywhere.
 [[nodiscard]] bytes no_reuse_bytes(const problem_file& file) noexcept;
 
-// "none, host, ...": every name of rules.
+// Returns "none, host, ...": every name of rules.
 [[nodiscard]] std::string known_rules();
 
 // Reads any of the formats. The problem may still not pass plan::validate() (options of the caller may come between):
 // call require_valid. Throws input_error; also for duplicate ids.
 [[nodiscard]] problem_file read_problem(const std::string& path);
 
-// Compute graphs that never run at the same time, in the order in which they run, as one problem (graph/pipeline.hpp):
-// what one leaves behind and a later one reads by the same name is alive in between. Traces of ggml. Throws
+// Reads compute graphs that never run at the same time, in the order in which they run, as one problem
+// (graph/pipeline.hpp). A value that a later graph reads by the same name is alive in between. Traces of ggml. Throws
 // input_error. Contract: paths is not empty.
 [[nodiscard]] problem_file read_pipeline(const std::vector<std::string>& paths);
 
-// Throws input_error, which names the line (or the buffer) and the reason, where the problem is not valid.
+// Throws input_error, which names the line (or the buffer) and the reason, if the problem is not valid.
 void require_valid(const problem_file& file);
 
 }  // namespace berth::model

@@ -1,10 +1,10 @@
-// A program: a model made ready to run. The graph says what the planner needs; beside each of its nodes stands the
-// operation that computes it.
+// A program: a model made ready to run. The graph has the planner's data; each of its nodes has an operation that
+// computes it.
 //
-// Lowering decides layouts and kernels. Convolutions and pools work on channels-last tensors; Transpose, Reshape,
-// Flatten, Squeeze, Unsqueeze, Slice, Split, Identity and Dropout become views wherever strides can express them, and
-// one copy where not. Activations, biases, batch normalizations and residual sums are taken into the kernel before
-// them. Every operation's workspace is its graph node's workspace.
+// Lowering decides layouts and kernels. Convolutions and pools work on channels-last tensors. Transpose, Reshape,
+// Flatten, Squeeze, Unsqueeze, Slice, Split, Identity and Dropout become views if strides can express them, else one
+// copy. Activations, biases, batch normalizations and residual sums are taken into the kernel before them. Every
+// operation's workspace is its graph node's workspace.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -30,7 +30,7 @@ struct program {
     model::shape shape;
     element type = element::f32;
   };
-  // What a constant of the graph holds. Where `packs` is set, that operation brings it into its kernel's layout.
+  // The content of a constant of the graph. The operation `packs`, if set, brings it into its kernel's layout.
   struct constant {
     value_id value;
     std::vector<std::byte> data;
@@ -45,16 +45,17 @@ struct program {
   std::vector<port> inputs, outputs;
 };
 
-// Throws input_error: an operator without a kernel here, shapes that do not fit, values computed from data at run time
-// where a constant is needed, more constants made on the way than 256 MiB and four times the model's own (halves as
-// f32), kernels of windows or rows too wide to be generated. Time: about a millisecond a node. Consumes the
-// description: its constants move into the program. `by`: a device's own operators (op::device_server) compute every
-// node, those apart that become views; none is merged with another, and a node that the device lacks is refused by its
-// name. Empty: the host's kernels.
+// Lowers a model. Time: about a millisecond a node. Consumes the description: its constants move into the program.
+// Device operators `by` (op::device_server) compute every node but views, none merged with another. A node that the
+// device lacks is refused by its name. Empty: the host's kernels. Throws input_error:
+// * an operator has no kernel here, or shapes do not fit;
+// * a constant is needed, and the value is computed from data at run time;
+// * constants made on the way exceed 256 MiB and four times the model's own (halves as f32);
+// * kernels of windows or rows are too wide to be generated.
 [[nodiscard]] program lower(description m, op::server by = {});
 
-// The program with its nodes in another order: `made` is schedule::rewrite() of p.graph by `steps`. Contract: every
-// node stands in `steps` once (an operation holds one set of addresses, so that none may run twice).
+// Returns the program with its nodes in another order: `made` is schedule::rewrite() of p.graph by `steps`. Contract:
+// every node stands in `steps` once (an operation holds one set of addresses, so that none may run twice).
 [[nodiscard]] program in_order(program p, schedule::rewritten made, std::span<const std::uint32_t> steps,
                                source_location where = source_location::current());
 

@@ -1,8 +1,8 @@
 // The runner: a program in memory, run again and again.
 //
 // The weights are packed once into a block of their own. Every activation and every operation's workspace lies in one
-// arena, placed by one plan. A run is the list of the program's operations, each with its addresses, enqueued on a
-// stream (on the host's as one call): nothing is allocated and no address is computed.
+// arena, placed by one plan. A run is the list of the program's operations, each with its addresses. It is enqueued on
+// a stream (on the host's as one call), allocates nothing and computes no address.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -33,25 +33,25 @@ class runner {
   runner& operator=(runner&&) noexcept;
   ~runner();
 
-  // Where input i is read: written by the caller (or by a copy on the stream) before each run, since its memory is
-  // used for other values once the model has read it. The device's address, as the outputs' are: the host's too where
-  // it reaches the device's memory. input() and output() are of f32; the program says which type each has.
+  // Return the place of input i. The caller (or a copy on the stream) writes it before each run, since later values
+  // reuse its memory. Input and output addresses are the device's, and the host's too if it reaches that memory. The
+  // functions input() and output() are of f32; the program says which type each has.
   [[nodiscard]] float* input(std::size_t i, source_location where = source_location::current()) const noexcept;
   [[nodiscard]] void* input_bytes(std::size_t i, source_location where = source_location::current()) const noexcept;
-  // Where output i stands after a run, until the next.
+  // Return the place of output i after a run, until the next.
   [[nodiscard]] const float* output(std::size_t i, source_location where = source_location::current()) const noexcept;
 
   [[nodiscard]] const void* output_bytes(std::size_t i,
                                          source_location where = source_location::current()) const noexcept;
 
   // Enqueues one run and returns. Allocates nothing. With the word `arenas` in BERTH_DEBUG (pool/debug.hpp) when the
-  // runner was made, it waits for each node and looks at the red zones behind what is alive.
+  // runner was made, it waits for each node and checks the red zones behind live memory.
   result<void> run();
 
   [[nodiscard]] const program& get_program() const noexcept;
   [[nodiscard]] program& get_program() noexcept;
   [[nodiscard]] const arena& get_arena() const noexcept;
-  // Of a constant of the graph: where its packed bytes are.
+  // Returns the packed bytes of a constant of the graph.
   [[nodiscard]] void* constant_address(value_id v) const noexcept;
   [[nodiscard]] bytes weights_bytes() const noexcept;
 
@@ -61,9 +61,9 @@ class runner {
   std::unique_ptr<state> state_;
 };
 
-// Bytes of all values and workspaces if each had memory of its own.
+// Returns the bytes of all values and workspaces if each had memory of its own.
 [[nodiscard]] bytes no_reuse_bytes(const program& p);
-// Bytes of the largest workspace: one is alive at a time.
+// Returns the bytes of the largest workspace: one is alive at a time.
 [[nodiscard]] bytes largest_workspace(const program& p);
 
 }  // namespace berth::model

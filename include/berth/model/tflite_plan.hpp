@@ -1,12 +1,12 @@
 // A plan written into a TensorFlow Lite model, for TensorFlow Lite for Microcontrollers: the metadata entry
-// OfflineMemoryAllocation, as tensorflow/lite/micro/docs/memory_management.md describes it. Nothing else of the model
-// changes.
+// OfflineMemoryAllocation, as tensorflow/lite/micro/docs/memory_management.md describes it. The rest of the model
+// stays.
 //
-// TFLM takes the offsets as they are, and lays out what is left (scratch of kernels, above all) around them with its
-// greedy planner. A plan that knows nothing of scratch can therefore make the arena larger. So scratch is planned too:
-// what the reference kernels ask for is known (their Prepare functions in tensorflow/lite/micro/kernels, with pointers
-// of 4 bytes); where a target's kernels ask for other sizes, or the operator is a custom one, the caller says so. What
-// comes out is laid out as TFLM would, and written only where that is no larger than what TFLM makes by itself.
+// TFLM takes the offsets as they are, and lays out the rest (scratch of kernels, above all) around them with its greedy
+// planner. A plan without scratch can therefore make the arena larger, so scratch is planned too. The scratch of the
+// reference kernels is known (their Prepare functions in tensorflow/lite/micro/kernels, with pointers of 4 bytes). The
+// caller gives it if a target's kernels differ, or for a custom operator. The result is laid out as TFLM would, and
+// written only if it is no larger than TFLM's own.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -41,16 +41,17 @@ struct micro_plan {
   bytes variables = 0;                 // of the tail: what tensors that outlive a run take
 };
 
-// Several subgraphs are planned together, by TFLM's one clock for what IF, WHILE and CALL_ONCE run. `scratch` takes the
-// place of what the reference kernels ask for, for the operators it names. Throws input_error: the file is no model,
-// has an operator whose scratch is not known, calls a subgraph in a way that TFLM could not, has more than 2^15
-// tensors and scratch buffers to place (TFLM's planner, which is followed here, takes the square of their number), or
-// has parts that overlap, so that it would be another model with a plan in it.
+// Plans several subgraphs together, by TFLM's one clock for those that IF, WHILE and CALL_ONCE run. `scratch` replaces
+// the scratch of the reference kernels for the operators it names. Throws input_error:
+// * the file is no model, or has an operator of unknown scratch;
+// * it calls a subgraph in a way that TFLM could not;
+// * it has more than 2^15 tensors and scratch buffers to place (TFLM's planner takes the square of their number);
+// * it has parts that overlap, so that it would be another model with a plan in it.
 [[nodiscard]] micro_plan plan_for_micro(const std::string& path, std::string_view text,
                                         const std::vector<micro_scratch>& scratch, const plan::options& options);
 
-// A C header for the application: the head's size, the arena's alignment, and what is not in them. Names as in
-// plan_header().
+// Returns a C header for the application: the head's size, the arena's alignment, and the parts not in them. Names as
+// in plan_header().
 [[nodiscard]] std::string micro_header(const micro_plan& plan, std::string_view prefix);
 
 }  // namespace berth::model

@@ -1,18 +1,17 @@
 // The operator test framework: one operator on made-up data, judged against the same computation in f64.
 //
-// What a check does: seeded data of the wanted type, shapes and range in memory that ends where a page begins that
-// nobody may touch, the workspace likewise; a workspace one byte short must be refused; both workspace and results are
-// filled with a pattern before, and what lies before the workspace must be untouched after; the results are compared
-// with those of the reference, which is the table's kernel on the same values in f64 (row-major); then the operator is
-// timed: 3 runs to warm up, 10 that count.
-// Of integers and f64 that would be the very kernel: loops of their own are the reference for the operators that they
-// know (src/op/oracle.cpp: element-wise ones, products, whole reductions, Where, Concat, Transpose); elsewhere a check
-// sees layouts, memory and the heap, and `reference` says so: what those compute is held against ONNX's own cases
-// (tests/model/onnx_node_test.cpp).
-// Where more than the values given is wanted, `edges` puts NaN, infinities, subnormals and the type's limits among
-// them, and `strided` lays every second operand out with gaps and reversed dimensions.
+// A check makes seeded data of the wanted type, shapes and range, and judges one run:
+// 1. Operands and workspace end where an inaccessible page begins. A workspace one byte short must be refused.
+// 2. Workspace and results are filled with a pattern. Bytes before the workspace must be untouched after the run.
+// 3. The results are compared with the reference, the table's kernel on the same values in f64 (row-major).
+// 4. The operator is timed: 3 runs to warm up, 10 that count.
 //
-// Not thread-safe: heap calls and time are those of the process.
+// For integers and f64 that reference is the very kernel. Separate loops replace it for the operators they know
+// (src/op/oracle.cpp: element-wise ones, products, whole reductions, Where, Concat, Transpose). For others a check
+// covers layouts, memory and the heap, and `reference` says so; ONNX's own cases check their values
+// (tests/model/onnx_node_test.cpp). `edges` adds NaN, infinities, subnormals and the type's limits to the values.
+// `strided` lays every second operand out with gaps and reversed dimensions. Not thread-safe: heap calls and time are
+// those of the process.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -60,20 +59,20 @@ struct check_result {
   double largest_difference = 0, mean_difference = 0, tolerance = 0;  // relative to the larger of 1 and the reference
   std::uint64_t worst_output = 0, worst_element = 0;
   double median_us = 0, mean_us = 0, fastest_us = 0, slowest_us = 0;
-  // Of phase one, and of all timed runs; -1: not counted. On a device that the host does not compute for, the driver's
-  // calls count too, and are no fault.
+  // Heap calls of phase one, and of all timed runs; -1: not counted. The driver's calls count too on a device that the
+  // host does not compute for, and are no fault.
   std::int64_t heap_calls_first = -1, heap_calls_second = -1;
 };
 
-// Throws refusal where the operator does not serve such a request.
+// Throws refusal if the operator does not serve such a request.
 [[nodiscard]] check_result check(std::string_view name, const check_options& o = {});
 
-// The difference a type is allowed: 2^-18 for f32 (sums of many are rounded at the end), an ulp of halves, 0 for
-// integers.
+// Returns the difference a type is allowed: 2^-18 for f32 (sums of many are rounded at the end), an ulp of halves, 0
+// for integers.
 [[nodiscard]] double tolerance_of(element type) noexcept;
-// The type of that name ("f16", "bool"), or other.
+// Returns the type of that name ("f16", "bool"), or other.
 [[nodiscard]] element element_named(std::string_view name) noexcept;
-// "64x32,32" as shapes; "scalar" is one. Throws refusal.
+// Returns "64x32,32" as shapes; "scalar" is one. Throws refusal.
 [[nodiscard]] std::vector<shape> shapes_of(std::string_view text);
 
 }  // namespace berth::op

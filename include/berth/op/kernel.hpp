@@ -33,7 +33,7 @@
 
 namespace berth::op {
 
-// A request as phase one shows it to the workspace function.
+// A request for the workspace function of phase one.
 struct kernel_request {
   const request& asked;
   std::span<const tensor_type> operands;  // the inputs that are given, then the results; strides in bytes are set
@@ -59,8 +59,8 @@ struct kernel {
   bool in_place = false;  // a result may lie exactly on an input of its type and layout
 };
 
-// Registers a kernel. Throws refusal, and changes nothing, if the name is empty, is an operator of the table or is
-// registered already, or if the workspace function or both run functions are missing. O(log kernels).
+// Registers a kernel. Throws refusal, and changes nothing, if the name is empty, registered already or an operator of
+// the table. Also throws it if the workspace function or both run functions are missing. O(log kernels).
 void register_kernel(kernel k);
 // Returns whether there was a kernel of that name. Operations that it serves keep it for their runs.
 bool unregister_kernel(std::string_view name);

@@ -1,14 +1,13 @@
 // The operators: factories of two-phase operations over oneDNN's CPU kernels.
 //
 // Tensors are f32, described by berth::tensor_type (shape, strides in bytes; no strides: dense row-major). A factory
-// asks oneDNN for the best kernel for just these layouts; operands that the kernel may want in a layout of its own are
-// marked "packed". Convolutions and pools run fastest on channels-last tensors, which also keeps their workspaces at
-// some KiB (docs/decisions/0200-channels-last.md).
+// asks oneDNN for the best kernel for these layouts. Operands marked "packed" may get a layout of the kernel's own.
+// Convolutions and pools run fastest on channels-last tensors, which also keeps their workspaces at some KiB
+// (docs/decisions/0200-channels-last.md).
 //
-// NaN comes through and a maximum pool knows -infinity, but where functions stand behind a kernel or one another
-// (`then`): there relu without a slope, clip, exp, maximum and minimum of oneDNN make a number of NaN, since to look
-// for it would be a pass of its own over what the kernel has just written. A softmax is NaN at the element itself
-// alone.
+// Kernels pass NaN on, and a maximum pool knows -infinity. Functions behind a kernel or one another (`then`) differ:
+// relu without a slope, clip, exp, maximum and minimum of oneDNN make a number of NaN. A check would be a pass of its
+// own over the kernel's results. A softmax is NaN at the element itself alone.
 //
 // Errors of every factory: unsupported (a type, layout or combination that oneDNN has no kernel for).
 // Thread-safety: factories may be called from any thread.
@@ -27,9 +26,10 @@
 
 namespace berth::op {
 
-// Strides in bytes of a dense f32 tensor N C [D] [H] [W] whose channels lie innermost (N [D] [H] [W] C in memory).
+// Returns the strides in bytes of a dense f32 tensor N C [D] [H] [W] with channels innermost (N [D] [H] [W] C in
+// memory).
 [[nodiscard]] std::vector<std::int64_t> channels_last(std::span<const std::int64_t> shape);
-// Strides in bytes of a dense row-major f32 tensor.
+// Returns the strides in bytes of a dense row-major f32 tensor.
 [[nodiscard]] std::vector<std::int64_t> row_major(std::span<const std::int64_t> shape);
 
 enum class activation_kind : std::uint8_t {
@@ -60,7 +60,7 @@ struct activation {
 using activations = std::vector<activation>;  // one after the other
 using created = result<std::unique_ptr<operation>>;
 
-// Of the spatial dimensions, in order.
+// A window over the spatial dimensions, in order.
 struct window {
   std::vector<std::int64_t> kernel{};
   std::vector<std::int64_t> strides{};
@@ -79,8 +79,8 @@ struct convolution_description {
   bool accumulate = false;  // output = activations(convolution + addend)
   activations then{};
 };
-// Operands: input, weights (packed), [bias], [addend], output. An addend has the output's type. Where it lies at the
-// output's address the sum is formed in place; elsewhere it is copied there first.
+// Operands: input, weights (packed), [bias], [addend], output. An addend has the output's type. The sum is formed in
+// place if the addend lies at the output's address; otherwise the addend is copied there first.
 [[nodiscard]] created convolution(const convolution_description& d);
 
 struct transposed_convolution_description {
@@ -92,7 +92,8 @@ struct transposed_convolution_description {
   std::int64_t groups = 1;
   activations then{};
 };
-// Every input element adds its window to the result. Operands: input, weights (packed), [bias], output.
+// Makes an operation in which every input element adds its window to the result. Operands: input, weights (packed),
+// [bias], output.
 [[nodiscard]] created transposed_convolution(const transposed_convolution_description& d);
 
 // C = activations(A B + bias), over batches: shapes ... M K, ... K N, ... M N of equal rank, batch dimensions equal or
@@ -117,19 +118,19 @@ enum class pool_kind : std::uint8_t { maximum, average, average_with_padding };
 // Operands: input, output.
 [[nodiscard]] created pooling(pool_kind kind, const tensor_type& input, const tensor_type& output, const window& over);
 
-// Mean over the dimensions in which output is 1. Operands: input, output.
+// Takes the mean over the dimensions in which output is 1. Operands: input, output.
 [[nodiscard]] created mean(const tensor_type& input, const tensor_type& output);
 
 // Operands: input, output. May run in place.
 [[nodiscard]] created softmax(const tensor_type& input, const tensor_type& output, int axis);
 
-// Over the last dimension. Operands: input, scale, shift, output. May run in place.
+// Normalizes over the last dimension. Operands: input, scale, shift, output. May run in place.
 [[nodiscard]] created layer_normalization(const tensor_type& input, const tensor_type& output, float epsilon);
 
 // Operands: inputs..., output.
 [[nodiscard]] created concatenation(std::span<const tensor_type> inputs, const tensor_type& output, int axis);
 
-// From one layout to another. Operands: input, output.
+// Copies from one layout to another. Operands: input, output.
 [[nodiscard]] created reorder(const tensor_type& input, const tensor_type& output);
 
 // Copies into the output at `begin` of each dimension, `value` elsewhere. Operands: input, output.

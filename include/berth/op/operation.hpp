@@ -1,15 +1,15 @@
 // A two-phase operator: ask first, run later.
 //
-// Phase one is the factory (berth/op/kernels.hpp): it chooses a kernel for the given tensor types and knows from then
-// on how many bytes the kernel wants besides its operands (workspace()) and which constant operands it wants in a
-// layout of its own (packed_size(), pack()). Phase two is run(): it enqueues the kernel on a stream with the addresses
-// of this run and allocates nothing. The same shape as aclnn's GetWorkspaceSize / execute pair and as oneDNN's
-// user-managed scratchpad.
+// Phase one is the factory (berth/op/kernels.hpp): it chooses a kernel for the given tensor types. It then knows the
+// bytes that the kernel wants besides its operands (workspace()). It also knows the constant operands that want a
+// layout of the kernel's (packed_size(), pack()). Phase two is run(): it enqueues the kernel on a stream with the
+// addresses of this run. It allocates nothing. GetWorkspaceSize / execute of aclnn and oneDNN's user-managed scratchpad
+// are alike.
 //
-// run() takes bare addresses and trusts them; run_checked() takes them with their sizes and refuses what does not fit.
+// run() takes bare addresses and trusts them; run_checked() takes them with their sizes and refuses bad ones.
 //
-// An operation holds one set of addresses. Runs with the same addresses may be enqueued as often as one likes; a run
-// with other addresses may be enqueued once the runs before it are done (a contract; the check is one atomic load).
+// An operation holds one set of addresses. Runs with the same addresses may be enqueued at any time. A run with other
+// addresses may be enqueued once the runs before it are done (a contract; the check is one atomic load).
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -27,7 +27,7 @@
 
 namespace berth::op {
 
-// What an address of phase two must bear, as phase one found it.
+// Requirements on an address of phase two, as phase one found them.
 struct operand_rule {
   bytes size = 0;       // from the first byte that is touched to behind the last; 0: not known to this kernel
   bytes before = 0;     // bytes touched below the address (strides below 0)
@@ -57,39 +57,40 @@ class operation {
   operation(const operation&) = delete;
   operation& operator=(const operation&) = delete;
 
-  // Operands in the factory's order: inputs, then outputs.
+  // Returns the number of operands, in the factory's order: inputs, then outputs.
   [[nodiscard]] std::size_t operand_count() const noexcept { return addresses_.size(); }
-  // Bytes wanted while the operation runs. Depends on this machine and its number of threads. 64-byte aligned.
+  // Returns the bytes wanted while the operation runs, 64-byte aligned. Depends on this machine and its number of
+  // threads.
   [[nodiscard]] bytes workspace() const noexcept { return workspace_bytes_; }
-  // What it is made of; the sizes, each rounded up to workspace_alignment, add up to workspace().
+  // Returns its parts; the sizes, each rounded up to workspace_alignment, add up to workspace().
   [[nodiscard]] std::span<const workspace_part> workspace_parts() const noexcept { return parts_; }
   [[nodiscard]] const operand_rule& operand(std::size_t i) const noexcept { return rules_[i]; }
-  // The name of the kernel chosen, for people.
+  // Returns the name of the kernel chosen, for people.
   [[nodiscard]] virtual const char* kernel() const noexcept = 0;
 
-  // Bytes of a constant operand in the kernel's own layout; 0: it is read as its type says.
+  // Returns the bytes of a constant operand in the kernel's own layout; 0: it is read as its type says.
   [[nodiscard]] virtual bytes packed_size(std::size_t operand) const noexcept;
-  // Whether streams of this device may run it: the kernels of the host do where the host reaches the device's memory.
+  // Returns whether streams of this device may run it: the host's kernels do if the host reaches the device's memory.
   [[nodiscard]] virtual bool runs_on(const device& d) const noexcept;
 
   // Brings such an operand from its type's layout into the kernel's, once, at load. Runs on the calling thread.
   // Error: device_failed.
   virtual result<void> pack(std::size_t operand, const void* plain, void* packed) const;
 
-  // Enqueues the kernel on a stream that it runs_on(). `workspace` may be null where workspace() is 0. Errors: those of
+  // Enqueues the kernel on a stream that it runs_on(). `workspace` may be null if workspace() is 0. Errors: those of
   // stream::call, or of the driver whose operator it is.
   result<void> run(std::span<void* const> addresses, void* workspace, stream& s,
                    source_location where = source_location::current());
   // Returns why operand i cannot lie there: null, too small or misaligned. Errors: invalid_input (number: i).
   [[nodiscard]] result<void> check_operand(std::size_t i, const memory_range& m) const noexcept;
-  // The same after a look at what is given. Nothing is enqueued and no byte is written where it is refused.
-  // Errors: invalid_input (number: the operand's index, operand_count() for the workspace): one is null, too small or
-  // misaligned, a result overlaps another operand without lying exactly where it may, the workspace overlaps one (other
-  // numbers: not as many operands, or a run at other addresses that has not ended);
-  // unsupported: the kernel does not run on the stream's device (runs_on).
+  // Runs after a check of all arguments. A refused run enqueues nothing and writes no byte. Errors: unsupported if the
+  // kernel does not run on the stream's device (runs_on), else invalid_input. Its number is the operand's index,
+  // operand_count() for the workspace. An operand is null, too small or misaligned; a result overlaps another operand
+  // without lying exactly where it may; the workspace overlaps one. Other numbers: too many or few operands, or a run
+  // at other addresses that has not ended.
   [[nodiscard]] result<void> run_checked(std::span<const memory_range> operands, memory_range workspace, stream& s,
                                          source_location where = source_location::current());
-  // The same on the calling thread, at once, for those who bring their own queue. Not while a run() is in flight.
+  // Runs on the calling thread, at once, for callers with a queue of their own. Not while a run() is in flight.
   // Contract: it runs on the host's memory.
   void execute(std::span<void* const> addresses, void* workspace,
                source_location where = source_location::current()) noexcept;
@@ -104,7 +105,7 @@ class operation {
   virtual result<void> enqueue(stream& s);
 
  private:
-  // Takes over new addresses. Allocates nothing.
+  // Takes new addresses. Allocates nothing.
   virtual void bind(std::span<void* const> addresses, void* workspace) noexcept = 0;
   virtual void compute() noexcept = 0;
   [[nodiscard]] bool holds(std::span<void* const> addresses, const void* workspace) const noexcept;
@@ -121,7 +122,7 @@ class operation {
 };
 
 namespace detail {
-// Operations that are running now, in the whole process. What the kernel library allocates meanwhile is its own
+// The number of operations that run now, in the whole process. Allocations of the kernel library meanwhile are its own
 // bookkeeping (src/op/heap_meter.cpp).
 inline constinit std::atomic<std::uint32_t> running{0};
 }  // namespace detail

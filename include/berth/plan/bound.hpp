@@ -7,13 +7,13 @@
 
 namespace berth::plan {
 
-// The most bytes (as footprints; an alias group counts its largest live member) that are live at one tick. Where
-// the problem gives explicit conflicts: the largest footprint. Contract: validate() passed. O(n log n).
+// Returns the most bytes (as footprints) that are live at one tick. An alias group counts its largest live member.
+// Returns the largest footprint if the problem gives explicit conflicts. Contract: validate() passed. O(n log n).
 [[nodiscard]] bytes max_live(const problem& p);
 
-// What all memories and slabs of a problem must hold together: where a stack (certificate.hpp) may be spread over them,
-// only sums of sizes count. The tallest section; `thorough`: or the heaviest clique of conflicts, found within bounded
-// work. Contract: validate() passed. O(n log n).
+// Returns a lower bound of the bytes that all memories and slabs hold together. Only sums of sizes count, because a
+// stack (certificate.hpp) may be spread over them. It is the tallest section, or with `thorough` also the heaviest
+// clique of conflicts found within bounded work. Contract: validate() passed. O(n log n).
 [[nodiscard]] argument spread_bound(const problem& p, bool thorough);
 
 }  // namespace berth::plan

@@ -1,23 +1,23 @@
-// Certificates: why no plan of a problem has a smaller arena than the lower bound, in a form that is checked without
-// any search and shares no code with the solver.
+// Certificates: reasons why no plan of a problem has a smaller arena than the lower bound. Checking one takes no search
+// and shares no code with the solver.
 //
-// A *stack* is a set of buffers of which any two conflict, so that in one memory they lie above each other. Whatever
-// their order, an arena holds a stack only if all of these hold; the bound is the largest arena one of them asks for:
+// A *stack* is a set of pairwise conflicting buffers, which lie above each other if they share a memory. An arena holds
+// a stack only if all of these hold; the bound is the largest arena one of them asks for:
 //
-//   sum      The member that lies highest reaches from its base to the top of its alias group (`reach`, its footprint
-//            where it has no group); all the others lie below its base with their footprints. So the arena is at least
-//            the sum of the footprints plus the least reach - footprint of any member.
-//   step     Of the addresses below H, ceil(H / step) are multiples of the step. A member whose base is a multiple
-//            of g, a divisor of the step, covers at least (footprint + g - 1) / step of them, and that many steps are
-//            what it counts as: its footprint rounded up where the step divides its alignment. Below the base of the
-//            member that lies highest are the multiples of all others; its own reach ends the arena.
-//   blocks   Reserved ranges and pinned members split the addresses into holes. A hole takes no more than the largest
-//            sum of what members count as that fits it; what the holes below do not take lies above.
-//   heads    A member meets pinned buffers and reserved ranges that other members do not: its offset is at least the
-//            first where its group is clear of those. Taken by rising heads, none starts below its own.
+//   sum      The highest member reaches from its base to the top of its alias group (`reach`, its footprint if it has
+//            no group). All others lie below its base with their footprints. The arena is at least the sum of the
+//            footprints plus the least reach - footprint of any member.
+//   step     ceil(H / step) of the addresses below H are multiples of the step. A member's base is a multiple of g,
+//            the gcd of the step and its alignment. The member covers at least (footprint + g - 1) / step multiples and
+//            counts as that many steps. The multiples of all others lie below the base of the highest member. Its own
+//            reach ends the arena.
+//   blocks   Reserved ranges and pinned members split the addresses into holes. A hole takes at most the largest sum
+//            of counted member sizes that fits it. The rest of the sum lies above the holes.
+//   heads    A member's head is the first offset at which its group is clear of the pinned buffers and reserved ranges
+//            that it conflicts with. Members taken by rising heads never start below their own head.
 //   pins     A pinned member reaches to its pin plus its reach.
 //
-// Over several memories or slabs, where a stack may be spread, only the plain sum of the footprints counts. Arguments
+// Only the plain sum of the footprints counts over several memories or slabs, where a stack may be spread. Arguments
 // about different memories add up.
 #pragma once
 #pragma GCC visibility push(default)
@@ -44,7 +44,7 @@ struct argument {
 };
 
 // The bound of each memory is that of its best argument, and the memories' bounds add up. Either every argument names a
-// memory or none does.
+// memory, or no argument does.
 using certificate = std::vector<argument>;
 
 struct objection {
@@ -55,11 +55,10 @@ struct objection {
   bytes number = 0;          // what is proved
 };
 
-// The first objection to "every plan of p needs at least lower_bound bytes", or nothing. Arguments of the kind search
-// prove nothing here. Contract: validate() passed. O(n + pairs log pairs + members^2), members being those listed, and
-// what they may lie beside times what is pinned, for each argument. Proofs made to take long are objected to as more
-// than can be checked: after 2^27 looks at buffers or pairs of them and 2^10 a buffer, some seconds. What solve()
-// proves of inputs that mean well takes some looks a buffer.
+// Returns the first objection to "every plan of p needs at least lower_bound bytes", or nothing. Arguments of the kind
+// search prove nothing here. Contract: validate() passed. Costs O(n + pairs log pairs + members^2) for each argument,
+// plus possible neighbours times pinned buffers. A proof is refused as too long after 2^27 looks at buffers or pairs
+// and 2^10 a buffer (some seconds). The proofs of solve() usually take some looks a buffer.
 [[nodiscard]] std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof);
 
 }  // namespace berth::plan

@@ -11,7 +11,7 @@
 
 namespace berth::plan {
 
-// What a decoded picture goes to: scaled by VPC to the model's picture, converted to its input, and through the model.
+// The consumer of decoded pictures: VPC scales each to the model's picture and converts it to the model's input.
 struct media_model {
   bytes width = 224, height = 224;
   bytes element_bytes = 4;     // of the model's input, three planes
@@ -26,8 +26,9 @@ struct jpeg_scenario {
   bytes file_bytes = 0;
   media_model model{};
 };
-// Ticks: 0 decode, 1 resize, 2 convert, 3 infer. Buffers file, decoded, resized, input, output, workspace (where any).
-// Errors: invalid_input (a size that the hardware does not take, no bytes in the file), overflow.
+// Makes the problem of one picture. Ticks: 0 decode, 1 resize, 2 convert, 3 infer. Buffers file, decoded, resized,
+// input, output, workspace (if any). Errors: invalid_input (a size that the hardware does not take, no bytes in the
+// file), overflow.
 [[nodiscard]] result<problem> jpeg_problem(const jpeg_scenario& s);
 
 struct vdec_scenario {
@@ -40,15 +41,15 @@ struct vdec_scenario {
   std::uint32_t frames = 0;      // as many are planned; 0: three rounds of the ring
   media_model model{};
 };
-// A stream's frames one after the other. Frame i is decoded at tick i from packet i, and is held until nothing refers
-// to it and it has been shown: references + shown + 1 ticks (frame_buf_cnt). Packet i is held for `packets` ticks, so
-// that the next ones can be filled meanwhile. What the model needs is there for the frame that is shown. So the plan's
-// frames are a ring of frame_buf_cnt places, and the arena is what any longer stream needs as well.
-// Errors: as above; invalid_input if packets is 0, frames exceeds 10,000, or packet_bytes exceeds a frame; unsupported
-// (the chip decodes no video).
+// Makes the problem of a stream's frames, one after the other. Frame i is decoded at tick i from packet i. It is held
+// for references + shown + 1 ticks (frame_buf_cnt), until it was shown and no frame refers to it. Packet i is held for
+// `packets` ticks, so that the next ones can be filled meanwhile. The model's buffers live while a frame is shown. The
+// plan's frames are thus a ring of frame_buf_cnt places, and a longer stream needs no larger arena. Errors: as above;
+// invalid_input if packets is 0, frames exceeds 10,000, or packet_bytes exceeds a frame; unsupported (the chip decodes
+// no video).
 [[nodiscard]] result<problem> vdec_problem(const vdec_scenario& s);
 
-// What one allocation for each buffer takes of the device: each rounded as the driver does, and to its pages (4 KiB up
+// The bytes that one allocation for each buffer takes of the device: rounded as the driver does, and to pages (4 KiB up
 // to 1 MiB, 2 MiB above). Frames and packets of a stream are allocated once: those alive at a time.
 struct separate_allocations {
   bytes rounded = 0;

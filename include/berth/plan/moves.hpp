@@ -2,17 +2,17 @@
 //
 // A buffer's life is cut into stays, each in one memory at one offset. Its first stay begins with its life; any other
 // begins with a copy out of a stay that is still there. While the copy runs, [during.lower, during.upper), the buffer
-// takes its bytes in both memories. Stays overlap as long as the plan likes: a buffer that was read into a fast memory
-// and not written there is still intact where it came from and need not be written back.
+// takes its bytes in both memories. Stays may overlap for any time. A buffer that is only read in a fast memory stays
+// intact at its source and need not be written back.
 //
-// Modelled time. Ticks follow each other; a tick takes the duration of its step, if it has one, and the time of its
-// uses: bytes touched times the cost of the memory (`memory::cost`: time units a byte). A tick begins when the one
-// before it has ended and every copy due at it (during.upper) is done; the time waited is stall. A link serves one copy
-// at a time, in the order of the ticks at which they start, then of those at which they end, then of the buffers; it is
-// taken for latency + size / bandwidth. Copies run beside steps. What a plan costs is access + stall.
+// Modelled time. Ticks follow each other. A tick takes the duration of its step, if it has one, and the time of its
+// uses. A use takes bytes touched times the cost of the memory (`memory::cost`: time units a byte). A tick begins when
+// the one before it has ended and every copy due at it (during.upper) is done; the time waited is stall. A link serves
+// one copy at a time: by the tick of the start, then of the end, then by buffer. A copy takes it for latency + size /
+// bandwidth. Copies run beside steps. A plan costs access + stall.
 //
-// A copy takes one tick at least. Where copies may run between two steps while nothing else does, number the steps with
-// a distance: an eviction and a prefetch that takes its place need two ticks.
+// A copy takes one tick at least. An eviction and a prefetch into its place need two ticks. Leave gaps between the
+// numbers of the steps if copies may run between them.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -24,8 +24,8 @@
 
 namespace berth::plan {
 
-// A buffer is read or written at a tick of its life. It is served by the stay whose memory costs least of those that
-// are ready then (and in `memory`).
+// A buffer is read or written at a tick of its life. The stay with the cheapest memory of those ready then (and in
+// `memory`, if given) serves it.
 struct use {
   tick at = 0;
   double touched = 0;             // bytes read and written
@@ -34,7 +34,7 @@ struct use {
                                   // (weights, outputs) is a use of no bytes at its life's end
 };
 
-// The program does something at a tick that takes this long beside its uses.
+// The program's work at a tick, which takes this long beside its uses.
 struct step {
   tick at = 0;
   double duration = 0;
@@ -82,21 +82,20 @@ struct moves_plan {
   [[nodiscard]] double cost() const noexcept { return access + stall; }
 };
 
-// What `layout` is a plan of: the stays as buffers, each in its memory. A buffer of one stay keeps all its fields;
-// separations and penalties hold between any stays of the two in one memory.
+// Returns the problem that `layout` is a plan of: the stays as buffers, each in its memory. A buffer of one stay keeps
+// all its fields. Separations and penalties hold between any stays of the two in one memory.
 [[nodiscard]] problem problem_of_stays(const problem& p, std::span<const stay> stays);
 
-// Whether p passes validate() and t fits it, and every time and number of bytes touched in it is an amount, every
-// bandwidth one of at least 1 / max_amount. The error's text and number are as validate()'s, also with "step" and
-// "link" as first words. O(n log n).
+// Checks p with validate(), that t fits it, that times and touched bytes are amounts, and bandwidths at least 1 /
+// max_amount. The error's text and number are as validate()'s, also with "step" and "link" as first words. O(n log n).
 [[nodiscard]] result<void> validate(const problem& p, const traffic& t);
 
-// Plans with moves. Never dearer than solve_tiers() with the same options, whose plan is among the candidates; with a
-// deadline, than what that has in half of the time, as each stage has half of what is left. Alias
-// groups, buffers with pins and buffers of several lifetimes live in one memory throughout, and so does everything
-// where memories and links times ticks are more than 2^24. A heuristic: `bound` says how far from the least it may be.
-// Deterministic but for a deadline; effort counts dynamic-programming steps.
-// Error: validate(p, t) says no, no memories, or explicit conflicts (moves need lifetimes).
+// Plans with moves. The plan costs at most as much as that of solve_tiers() with the same options, which is a
+// candidate. Under a deadline that candidate gets half of the time, as each stage takes half of the rest. Alias groups,
+// pinned buffers and buffers of several lifetimes stay in one memory. So do all if memories and links times ticks
+// exceed 2^24. A heuristic: `bound` says how far from the least it may be. Deterministic but for a deadline; effort
+// counts dynamic-programming steps. Error: validate(p, t) fails, no memories, or explicit conflicts (moves need
+// lifetimes).
 [[nodiscard]] result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o = {});
 
 struct moves_violation {
@@ -104,10 +103,10 @@ struct moves_violation {
   std::optional<index> buffer;  // at fault, where one is
 };
 
-// An independent check, which shares no code with the solver: the stays cover what they must, each copy has an intact
-// source, a link and the time it takes, copies on a link do not overlap, each use finds its buffer, nothing stale is
-// read, offsets pass verify(), and times and sums are what the plan says. Contract: validate(p, t) passed.
-// O(n log n + uses * memories + pairs that separations and penalties name * stays of a buffer * log n).
+// Checks a plan independently; shares no code with the solver. Stays cover all lifetimes, and each copy has an intact
+// source, a link and enough time. Copies on a link never overlap, and each use finds current data. Offsets pass
+// verify(), and times and sums agree with the plan. Contract: validate(p, t) passed. O(n log n + uses * memories +
+// pairs that separations and penalties name * stays of a buffer * log n).
 [[nodiscard]] std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer);
 
 }  // namespace berth::plan

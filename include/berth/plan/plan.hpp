@@ -1,7 +1,7 @@
 // A plan: an offset for every buffer, the arena they need, and what is proved about it.
 //
-// An immutable value once solve() has returned it. offset(i) is in bytes from the base of the buffer's memory (or
-// slab); arena() is the largest offset + footprint, summed over memories and slabs where there are several.
+// Treat it as immutable once solve() has returned it. Offsets are in bytes from the base of the buffer's memory or
+// slab. The arena is the largest offset + footprint, summed over memories and slabs if there are several.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -44,7 +44,7 @@ struct plan {
   [[nodiscard]] bytes lower_bound() const noexcept { return lower_bound_bytes; }
   [[nodiscard]] bool optimal() const noexcept { return status == status::optimal; }
   [[nodiscard]] bool has_offsets() const noexcept { return status == status::optimal || status == status::feasible; }
-  // Contract: the plan has offsets, and i is a buffer of its problem.
+  // Returns the offset of buffer i. Contract: the plan has offsets, and i is a buffer of its problem.
   [[nodiscard]] bytes offset(index i, source_location where = source_location::current()) const noexcept {
     expects(i < offsets.size(), has_offsets() ? "plan: no such buffer" : "plan: it has no offsets", where);
     return offsets[i];

@@ -1,11 +1,11 @@
 // A planning problem: buffers with lifetimes and sizes, and the rules under which they share memory.
 //
-// Plain data. Times are ticks of a clock the caller chooses (node indices, usually); lifetimes are half-open
-// [lower, upper): a buffer that dies at t and one born at t may share bytes. Two buffers *conflict* when some
-// interval of one overlaps some interval of the other (or as `conflicts` says), when they are separated, and
-// never when they are members of one alias group. Conflicting buffers must not share bytes.
+// Plain data. Times are ticks of a clock the caller chooses, usually node indices. Lifetimes are half-open [lower,
+// upper): a buffer that dies at t and one born at t may share bytes. Two buffers *conflict* when some interval of one
+// overlaps some interval of the other (or as `conflicts` says), or when they are separated. Members of one alias group
+// never conflict. Conflicting buffers must not share bytes.
 //
-// The file form is berth-problem/1 (docs/plan.md); what a field means there, it means here.
+// The file form is berth-problem/1 (docs/plan.md); its fields have the meanings given here.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -24,10 +24,10 @@ namespace berth::plan {
 using tick = std::int64_t;
 using index = std::uint32_t;  // of a buffer or a memory: its place in the problem's vector
 
-// No address of a plan exceeds it: offsets and sums of them then stay far from the end of 64 bits.
+// No address of a plan exceeds it, so that offsets and their sums stay far from the end of 64 bits.
 inline constexpr bytes max_address = bytes{1} << 62;
 
-// Costs, weights, times and bytes touched are from 0 to this: their products, quotients and sums then stay numbers.
+// The range of costs, weights, times and bytes touched is 0 to this: products, quotients and sums then stay numbers.
 inline constexpr double max_amount = 1e100;
 [[nodiscard]] constexpr bool is_amount(double n) noexcept {
   return n >= 0 && n <= max_amount;
@@ -98,36 +98,35 @@ struct problem {
     return static_cast<index>(buffers.size() - 1);
   }
 
-  // What buffer i's offset is a multiple of, besides its memory's own alignment.
+  // Returns the number that buffer i's offset is a multiple of, besides its memory's own alignment.
   [[nodiscard]] bytes alignment_of(index i) const noexcept {
     return buffers[i].alignment != 0 ? buffers[i].alignment : alignment;
   }
 
-  // What buffer i's size is rounded up to, and what is added to that.
+  // Return the multiple that buffer i's size is rounded up to, and the bytes added to that.
   [[nodiscard]] bytes granularity_of(index i) const noexcept {
     return buffers[i].granularity != 0 ? buffers[i].granularity : granularity;
   }
   [[nodiscard]] bytes tail_pad_of(index i) const noexcept { return buffers[i].tail_pad.value_or(tail_pad); }
 
-  // Bytes that buffer i takes: its size rounded and padded. Contract: validate() passed.
+  // Returns the bytes that buffer i takes: its size rounded and padded. Contract: validate() passed.
   [[nodiscard]] bytes footprint(index i) const noexcept {
     return align_up(buffers[i].size, granularity_of(i)) + tail_pad_of(i);
   }
 };
 
-// The problem under these rules besides its own: every alignment and granularity becomes the least common multiple of
-// both, every pad the larger one (rules::strictest). Pins may then no longer be aligned: validate() says so. False,
-// with the problem as it was, where a multiple exceeds 64 bits. O(n).
+// Makes the problem obey these rules besides its own. Every alignment and granularity becomes the least common multiple
+// of both, every pad the larger one (rules::strictest). Pins may then no longer be aligned: validate() says so. Returns
+// false, with the problem as it was, if a multiple exceeds 64 bits. O(n).
 [[nodiscard]] bool make_stricter(problem& p, const rules::placement& rules);
 
-// Whether every field means something: alignments >= 1, no empty or reversed lifetime (except where `conflicts`
-// replaces them), sizes, pins and their sum below max_address, indices in range, pins aligned, groups with one pin
-// at most and one memory in common, separations that do not contradict a group, costs and weights that are amounts.
-// What a capacity forbids is not invalid: solve() answers infeasible.
+// Checks every field. Alignments are >= 1. Lifetimes are not empty or reversed, unless `conflicts` replaces them.
+// Sizes, pins and their sum are below max_address, indices in range, pins aligned. A group has one pin at most and one
+// memory in common, and separations do not contradict it. Costs and weights are amounts. Exceeding a capacity is not
+// invalid: solve() answers infeasible.
 //
-// The error's number is the index of the culprit, and the first word of its text says in which vector: "buffer",
-// "memory", "conflict", "separation" or "penalty" ("problem": the problem itself, and the number is the field's
-// value). O(n log n).
+// The error's number is the index of the culprit. The first word of its text names the vector: "buffer", "memory",
+// "conflict", "separation" or "penalty". With "problem" the number is the field's value. O(n log n).
 [[nodiscard]] result<void> validate(const problem& p);
 
 }  // namespace berth::plan

@@ -1,8 +1,8 @@
 // Refutations: logs of exhausted searches, in a form that is checked without any search.
 //
 // A log proves that no plan of a problem has an arena below a bound. It shares no code with the solver: the checker
-// knows the problem, the bound and the steps below. It is a text of lines; numbers are decimal and stand one space
-// apart; buffers and memories are named by their index.
+// knows the problem, the bound and the steps below. It is a text of lines. Numbers are decimal and one space apart.
+// Buffers and memories are named by their index.
 //
 //   berth-refutation/1 FINGERPRINT   first line: fingerprint_of() the problem, 16 hexadecimal digits
 //   bound B [memory M]               a block begins: no plan needs less than B bytes (M: of this memory, in a
@@ -21,20 +21,18 @@
 //
 // A block ends when all of its cases are refuted. Blocks of several memories may follow each other.
 //
-// The argument. Suppose plans fit below B. Take one with the least sum of offsets: in it no buffer can be moved down
-// alone.
-//   - `least` of an open buffer bounds its offset from below. It is clear of pins and reserved ranges.
-//   - A buffer may be placed at its least offset only if no open neighbour can lie below it. Then all of these lie on
-//     it, which raises their least offsets.
-//   - A buffer that lies above its least offset does so because an open neighbour enters that place, its *hole*. The
-//     buffer lies on this neighbour: at the lowest end of any neighbour that still can enter, or above.
-//   - A lemma is a set of open buffers and the least offsets that placed ones leave them (`support`). It says that
-//   these
-//     buffers have no layout there. Suppose one, and take that with the least sum of offsets. A buffer whose hole is
-//     not entered could be moved there. This makes a layout of the first case of the step that made the hole, and this
-//     case was refuted before. So all holes are entered, and the steps of the lemma's case refute the layout.
-// Offsets of such a plan are multiples of the gcd of all sizes, pins, bounds of reserved ranges and alignments, and so
-// is the arena.
+// The argument. Suppose plans fit below B. Take one with the least sum of offsets: no buffer can be moved down alone.
+// - `least` of an open buffer bounds its offset from below. It is clear of pins and reserved ranges.
+// - A buffer may be placed at its least offset only if no open neighbour can lie below it. Then all open neighbours lie
+//   on it, which raises their least offsets.
+// - A buffer that lies above its least offset does so because an open neighbour enters that place, its *hole*. The
+//   buffer lies on this neighbour: at the lowest end of any neighbour that still can enter, or above.
+// - A lemma is a set of open buffers and the least offsets that placed ones leave them (`support`). It says that these
+//   buffers have no layout there. Suppose one, and take that with the least sum of offsets. A buffer whose hole is not
+//   entered could be moved there. This makes a layout of the first case of the step that made the hole, and this case
+//   was refuted before. So all holes are entered, and the steps of the lemma's case refute the layout.
+// Offsets and arena of such a plan are multiples of the gcd of all sizes, pins, bounds of reserved ranges and
+// alignments.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -62,28 +60,27 @@ struct log_fault {
   std::uint64_t line = 0;  // where, from 1
 };
 
-// Hashes what a log can depend on: footprints, alignments, lifetimes or conflicts, separations, groups, pins, reserved
-// ranges, and which memories each buffer may live in. Leaves out names, hints, costs and capacities. The same on every
-// machine.
+// Hashes everything that a log can depend on: footprints, alignments, lifetimes or conflicts, separations, groups,
+// pins, reserved ranges, and the memories of each buffer. Leaves out names, hints, costs and capacities. The same on
+// every machine.
 [[nodiscard]] std::uint64_t fingerprint_of(const problem& p);
 
-// Checks a log of p and appends what it proves to `proved`. Returns the first fault, and then `proved` is as before.
+// Checks a log of p and appends its bounds to `proved`. Returns the first fault, and then `proved` is as before.
 // Refuses problems cut into slabs (max_slab). Contract: validate() passed. O(n^2) of the buffers that a block names,
-// 8,192 bases at most, and for each step O(conflicts of what it moves). Needs 512 MB at most for lemmas; a log that
+// 8,192 bases at most, and for each step O(conflicts of the moved buffers). Needs 512 MB at most for lemmas; a log that
 // keeps more is refused.
 [[nodiscard]] std::optional<log_fault> check_refutations(const problem& p, std::string_view log,
                                                          std::vector<refutation>& proved);
 
-// As verify_bound() in certificate.hpp, with what checked logs prove besides the arguments. Arguments of the kind
-// search still prove nothing. Contract: `proved` comes from check_refutations() of the same problem.
+// Works as verify_bound() in certificate.hpp, with the bounds of checked logs besides the arguments. Arguments of the
+// kind search still prove nothing. Contract: `proved` comes from check_refutations() of the same problem.
 [[nodiscard]] std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof,
                                                     const std::vector<refutation>& proved);
 
-// Searches again below the plan's lower bound, and returns a log of it: one block for each memory whose bound rests on
-// an argument of the kind search; no block if none does. Spends at most so many search nodes for each block, spread
-// over several orders; stops early as `o` says (deadline_s, stop). Error: not valid; unsupported
-// (slabs); limit_exceeded ("refutation: ...") if a search was not exhausted within the nodes. Deterministic but for a
-// stop.
+// Searches again below the plan's lower bound, and returns a log of it. The log has one block for each memory whose
+// bound rests on an argument of the kind search. Each block takes at most `nodes` search nodes, spread over several
+// orders. Stops early as `o` says (deadline_s, stop). Error: not valid; unsupported (slabs); limit_exceeded
+// ("refutation: ...") if a search was not exhausted within the nodes. Deterministic but for a stop.
 [[nodiscard]] result<std::string> refute(const problem& p, const plan& answer, std::uint64_t nodes,
                                          const options& o = {});
 

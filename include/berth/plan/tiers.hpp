@@ -15,9 +15,9 @@ struct tier_plan {
   bool least = false;     // ... so that this one costs the least
 };
 
-// As solve(), with memories chosen by use: buffer i costs touched[i] * cost of its memory, where touched[i] counts the
-// bytes read and written over its life (its size times the operators that touch it, usually). Each buffer lives in one
-// memory for its whole life; memories named by the buffers and every other rule hold as in solve().
+// Solves as solve() does, with memories chosen by use: buffer i costs touched[i] * cost of its memory. The numbers in
+// `touched` count the bytes read and written over a life, usually the size times the operators that touch it. Each
+// buffer lives in one memory for its whole life; memories named by the buffers and every other rule hold as in solve().
 // Error: not valid; fewer memories than one; not one number a buffer; a number that is no amount (problem.hpp).
 [[nodiscard]] result<tier_plan> solve_tiers(const problem& p, std::span<const double> touched, const options& o = {});
 

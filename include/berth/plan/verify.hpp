@@ -17,13 +17,13 @@ struct violation {
   bytes number = 0;       // the offset, arena or capacity that the text speaks of
 };
 
-// The first violation in the order: shape (an offset for every buffer, in a memory it may live in), alignment, pins,
-// groups, capacity and slabs, reserved ranges, overlaps in time, separations, and what the plan says of itself (arena,
-// bound, reuse penalty); or nothing. A plan without offsets violates the shape. Contract: validate() passed.
-// O(n log n), by a sweep over time that keeps the live blocks in the order of their offsets.
+// Returns the first violation, or nothing. Checks in this order: shape (an offset for every buffer, in a memory it may
+// live in), alignment, pins, groups, capacity and slabs, reserved ranges, overlaps, separations. Checks the plan's own
+// figures last (arena, bound, reuse penalty). A plan without offsets violates the shape. Contract: validate() passed.
+// O(n log n): a sweep over time keeps the live blocks in the order of their offsets.
 [[nodiscard]] std::optional<violation> verify(const problem& p, const plan& answer);
 
-// The same of the offsets, memories and slabs alone, whatever the plan says of itself: for offsets from elsewhere.
+// Checks the offsets, memories and slabs alone and ignores the plan's own figures: for offsets from elsewhere.
 [[nodiscard]] std::optional<violation> verify_places(const problem& p, const plan& answer);
 
 }  // namespace berth::plan

@@ -1,18 +1,16 @@
-// What other engines' allocators have written about themselves, as our own events: so that it can be replayed through
-// the pool (`berth replay`), looked at (`berth view`), and answer whether another allocator would have survived
-// (`berth report`).
+// Logs that other engines' allocators have written, as our own events. They can be replayed through the pool (`berth
+// replay`) and looked at (`berth view`). `berth report` answers whether another allocator would have survived.
 //
 //   PyTorch  torch.cuda.memory._dump_snapshot("run.pickle") after torch.cuda.memory._record_memory_history(): a pickle
-//            of plain data, {"segments": [...], "device_traces": [[{"action": "alloc", "addr": ...}]]}, as
-//            torch/csrc/cuda/memory_snapshot.cpp builds it and torch.cuda._memory_viz reads it; torch_npu and XPU write
-//            the same. Nothing in it is executed. Memory counts as given back at "free_completed", when PyTorch itself
-//            could use it again. Blocks that were alive before the history begins come first.
+//            of plain data, {"segments": [...], "device_traces": [[{"action": "alloc", "addr": ...}]]}.
+//            torch/csrc/cuda/memory_snapshot.cpp builds it and torch.cuda._memory_viz reads it; torch_npu and XPU
+//            write the same. The reader executes nothing. Memory counts as given back at "free_completed", when PyTorch
+//            itself could use it again. Blocks that were alive before the history begins come first.
 //   RMM      rmm::mr::logging_resource_adaptor: CSV with the header Thread,Time,Action,Pointer,Size,Stream; actions
 //            are allocate, free (deallocate) and allocate failure.
-//   XLA      what --xla_dump_to writes with --xla_dump_hlo_as_proto: an HloProto, or the BufferAssignmentProto in it,
-//   binary
-//            or as text (xla/service/hlo.proto). Its heap_simulator_traces say in which order the compiler laid its
-//            buffers out; a buffer that others share lives as long as any of them. Times are counted in events.
+//   XLA      output of --xla_dump_to with --xla_dump_hlo_as_proto: an HloProto or its BufferAssignmentProto, binary or
+//            as text (xla/service/hlo.proto). Its heap_simulator_traces give the order in which the compiler placed its
+//            buffers. A buffer that others share lives as long as any of them. Times are counted in events.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -34,11 +32,12 @@ struct failed_request {
   bytes size = 0;
   std::uint32_t stream = 0;
   std::uint32_t site = 0;  // in snapshot::sites, from 1; 0: unknown
-  // What the allocator held then and what the device still had: a pool could have had both together.
+  // Bytes that the allocator held then, and that the device still had: a pool could have had both together.
   std::optional<bytes> reserved;
   std::optional<bytes> device_free;
-  // Of the last failure, where the log names the allocator's segments: the largest hole in one of them, the idle bytes
-  // in segments without a live block and in those of private pools (of CUDA graphs), and the number of segments.
+  // Known for the last failure if the log names the allocator's segments: the largest hole in one of them and the
+  // number of segments. Also the idle bytes in segments without a live block and in those of private pools (of CUDA
+  // graphs).
   struct segment_holes {
     bytes largest = 0;
     bytes in_empty_segments = 0;
@@ -60,8 +59,8 @@ struct engine_log {
   std::vector<failed_request> failed;
 };
 
-// Errors: invalid_input; the number is the offset of the pickle's opcode that is wrong, or 0 where it is what the data
-// says. Throws bad_alloc. Time and memory in proportion to the file, whatever it holds.
+// Errors: invalid_input. The number is the offset of the wrong opcode of the pickle, or 0 if the data are wrong. Throws
+// bad_alloc. Time and memory in proportion to the file.
 [[nodiscard]] result<engine_log> parse_pytorch_snapshot(std::string_view pickle);
 
 // The other way: a snapshot as a pickle that PyTorch's memory_viz opens (docs.pytorch.org/memory_viz). Segments are the
@@ -71,12 +70,12 @@ struct engine_log {
 // Errors: invalid_input; the number is the line, counted from 1. Throws bad_alloc.
 [[nodiscard]] result<engine_log> parse_rmm_csv(std::string_view text);
 
-// Whether a file that begins so is one for the following. Its first 4096 bytes are enough.
+// Return whether a file with this start is one for the following functions. Its first 4096 bytes are enough.
 [[nodiscard]] bool is_xla_proto(std::string_view start) noexcept;
 [[nodiscard]] bool is_xla_text(std::string_view start) noexcept;
-// The reserved peak is what XLA gave the heap, where it did so for that heap alone. Errors: invalid_input; the number
-// is the offset in the file, or the line of the text, where it is wrong, or 0 where it is what the file lacks. Throws
-// bad_alloc. Time and memory in proportion to the file.
+// The reserved peak is XLA's allocation for the heap, if it serves that heap alone. Errors: invalid_input. The number
+// is the offset of the fault in the file, its line in a text, or 0 if the file lacks something. Throws bad_alloc. Time
+// and memory in proportion to the file.
 [[nodiscard]] result<engine_log> parse_xla_proto(std::string_view message);
 [[nodiscard]] result<engine_log> parse_xla_text(std::string_view text);
 

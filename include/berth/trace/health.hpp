@@ -17,7 +17,7 @@
 
 namespace berth::trace {
 
-// What was measured; what nobody measured stays empty. Shares are between 0 and 1.
+// The figures measured; unmeasured ones stay empty. Shares are between 0 and 1.
 struct measurements {
   std::optional<double> allocation_us;  // mean; a stopwatch measures it
   std::optional<double> fragmentation;  // pool_statistics::fragmentation()
@@ -35,12 +35,12 @@ struct threshold {
   bool at_least = false;  // the measured value must lie above the limit, else below it
   std::optional<double> measured;
 
-  // Empty where nothing was measured. The limit itself is missed; so is a value that is not a number.
+  // Empty if nothing was measured. The limit itself is missed; so is a value that is not a number.
   [[nodiscard]] std::optional<bool> ok() const noexcept {
     if (!measured) return std::nullopt;
     return at_least ? *measured > limit : *measured < limit;
   }
-  // Empty where nothing was measured. The worse one at a border, and danger where the value is not a number.
+  // Empty if nothing was measured. The worse one at a border, and danger if the value is not a number.
   [[nodiscard]] std::optional<band> in() const noexcept {
     if (!measured) return std::nullopt;
     if (*ok()) return band::excellent;
@@ -51,9 +51,9 @@ struct threshold {
 using health = std::array<threshold, 4>;
 
 [[nodiscard]] health check(const measurements& m) noexcept;
-// No threshold is missed. What was not measured misses none.
+// Returns whether no threshold is missed. Unmeasured figures miss none.
 [[nodiscard]] bool ok(const health& h) noexcept;
-// The worst band of what was measured; excellent where nothing was.
+// Returns the worst band of the measured figures; excellent if there are none.
 [[nodiscard]] band worst(const health& h) noexcept;
 
 struct allocation_times {

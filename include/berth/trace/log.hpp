@@ -1,10 +1,10 @@
-// An allocation log: who took and gave back how many bytes, in program order. The form in which a recording is kept,
+// An allocation log: allocations and frees with their bytes, in program order. Recordings are kept in this form, to be
 // replayed (`berth replay`) and looked at.
 //
-// The file form is CSV with the header `ev,id,size,stream,thread,t_us`, before which blank lines and comments (#) may
-// stand: ev is a (allocate) or f (free); an id names one block from its a to its f, and may be used again after that;
-// sizes are in bytes, as asked for; t_us is the time in microseconds since the recording began. Blocks that were alive
-// when it began come first, with t_us 0. What may follow t_us in a row is passed over.
+// The file form is CSV with the header `ev,id,size,stream,thread,t_us`. Blank lines and comments (#) may precede the
+// header. ev is a (allocate) or f (free). An id names one block from its a to its f, and may be used again after that.
+// Sizes are in bytes, as requested. t_us is the time in microseconds since the recording began. Blocks that were alive
+// when it began come first, with t_us 0. The reader ignores further columns of a row.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -33,7 +33,7 @@ using log = std::vector<log_entry>;
 [[nodiscard]] result<log> parse_csv(std::string_view text);
 [[nodiscard]] std::string to_csv(const log& l);
 
-// What can be said of a log without replaying it.
+// The figures of a log that need no replay.
 struct log_summary {
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;

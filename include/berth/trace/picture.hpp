@@ -1,12 +1,12 @@
 // The picture: time to the right, addresses upwards, one rectangle a buffer, the bytes alive below.
 //
-// to_html() makes one self-contained page (viewer/page.html with the data inside): no network, no library, opens from a
-// mail or a CI artefact. 100,000 buffers make a page of about 4 MB. What is smaller than a pixel is drawn by how much
-// of the pixel it covers. Of more than 400,000 buffers the page holds those that cover most (bytes times time); the
-// rest is still in the curve of the bytes alive, and the page says how many it is.
+// to_html() makes one self-contained page (viewer/page.html with the data inside). It needs no network and no library,
+// and opens from a mail or a CI artefact. 100,000 buffers make a page of about 4 MB. A shape below a pixel is drawn by
+// the part of the pixel that it covers. Above 400,000 buffers the page holds those that cover most (bytes times time).
+// The curve of live bytes still counts the others, and the page says how many they are.
 //
-// With `before` the page shows two plans side by side on one scale: what moved, grew, shrank, is new or gone is marked,
-// and listed. Buffers of one name are the same one. Of more than it holds, a buffer is in both pictures or in neither.
+// With `before` the page shows two plans side by side on one scale. It marks and lists buffers that moved, grew,
+// shrank, are new or gone. Buffers of one name are the same one. A buffer left out is left out of both pictures.
 //
 // to_chrome_json() makes the same a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 #pragma once
@@ -45,27 +45,27 @@ struct picture {
   std::string lower_bound_name = "lower bound";
   std::string tick = "tick";  // what the times count
   std::vector<rectangle> rectangles{};
-  // Where the times are numbers of events: by event, and one more for the end, when it happened, in microseconds. Empty
-  // else. Never falls.
+  // If the times are numbers of events: the microseconds of each event, and one more for the end. Empty otherwise.
+  // Never falls.
   std::vector<double> when_us{};
-  // Where the offsets stand for addresses from which long unused stretches were taken out: the offset at which each
-  // stretch begins that was kept, with its address, in rising order. An address of max_bytes: what is shown from there
-  // on was stitched, so that its place here says nothing of its address. Empty where the offset says all.
+  // The stretches kept if long unused ones were taken out of the addresses: the offset at which each begins, and its
+  // address, in rising order. An address of max_bytes marks stitched memory, whose place here says nothing of its
+  // address. Empty if offsets are addresses.
   std::vector<std::pair<bytes, std::uint64_t>> addresses{};
-  // Contract: there are neither when_us nor addresses then.
+  // Contract: when_us and addresses are empty if this is set.
   std::optional<former_picture> before{};
 };
 
-// Turns addresses in rectangle::offset into offsets, with `addresses` beside them: stretches that nobody uses and that
-// are longer than 1/32 of what is used are taken out. Contract: one memory.
+// Turns addresses in rectangle::offset into offsets, with `addresses` beside them. Takes out unused stretches that are
+// longer than 1/32 of the bytes used. Contract: one memory.
 void close_gaps(picture& p);
 
 // The whole page as UTF-8. Names may hold anything: they are escaped; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string to_html(const picture& p);
 
-// Chrome's trace events (JSON object form): a counter of the bytes alive, and each buffer as a slice on the first of
-// some tracks that is free then. A tick of a plan is one microsecond; beyond 2^53 they are counted from the first one,
-// which otherData.tick_base says. What was before is left out.
+// Returns Chrome's trace events (JSON object form): a counter of the live bytes, and each buffer as a slice on the
+// first free track. A tick of a plan is one microsecond. Ticks beyond 2^53 are counted from the first one, in
+// otherData.tick_base. Leaves `before` out.
 [[nodiscard]] std::string to_chrome_json(const picture& p);
 
 }  // namespace berth::trace

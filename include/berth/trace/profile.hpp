@@ -1,4 +1,4 @@
-// What a log asked for, by size class and by stream, and the same with a pool's statistics as OpenMetrics text.
+// The requests of a log by size class and by stream, and the same with a pool's statistics as OpenMetrics text.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -14,7 +14,7 @@
 
 namespace berth::trace {
 
-// Of all values: the half is no greater than p50, 99 of 100 no greater than p99 (nearest rank). 0 where there are none.
+// The spread of values (nearest rank): half of them are at most p50, 99 of 100 at most p99. 0 if there are none.
 struct spread {
   std::uint64_t count = 0;
   double p50 = 0;
@@ -48,7 +48,7 @@ struct profile {
   spread lifetime_us;
 };
 
-// O(n log n). Frees of ids that are not alive are passed over; an id that is alive and allocated again counts anew.
+// O(n log n). Ignores frees of ids that are not alive; an id that is alive and allocated again counts anew.
 [[nodiscard]] profile profile_of(const log& l);
 
 // OpenMetrics 1.0 text, up to and with "# EOF". Every name begins with berth_. `allocations` and `frees` are those of a

@@ -1,20 +1,20 @@
-// The recorder: listens to the event hook and keeps what pools give out and get back, so that leaks have a file and a
-// line and a run can be replayed and looked at.
+// The recorder: listens to the event hook and keeps the blocks that pools give out and get back. Leaks thus have a file
+// and a line, and a run can be replayed and looked at.
 //
-// Each thread writes records of 32 bytes into chunks of its own (core/hook.hpp), without a lock, a clock or a call: it
-// reads the clock once in 256 events, and once after every tick (4 ms) of a thread that the recorder keeps while it
-// listens. A full chunk costs a lock.
+// Each thread writes records of 32 bytes into chunks of its own (core/hook.hpp), without a lock, a clock or a call. It
+// reads the clock once in 256 events. It also reads it once after every tick (4 ms) of a thread that the recorder keeps
+// while it listens. A full chunk costs a lock.
 //
-// The records' memory is `capacity`, made present by the first start(); half a MiB for folding comes beside it. When it
-// is full, the oldest history is folded: blocks that came and went in it are forgotten and counted, blocks still alive
-// stay, so that leaks are right however long the run is. Only where that does not help, because the records of live
-// blocks alone fill a quarter of it, or more threads record at once than it has chunks (128 of 1 MiB, 1024 from 8 MiB
-// on), records are dropped, and reports say how many; when live blocks have become fewer it goes on.
+// The records take `capacity` bytes, made present by the first start(), and half a MiB for folding. A full recorder
+// folds the oldest history: it forgets and counts blocks that came and went in it. Blocks still alive stay, so that
+// leaks are right however long the run is. It drops records, and reports say how many, if folding does not help. It
+// does not if live blocks alone fill a quarter of it, or if there are more recording threads than chunks (128 of 1 MiB,
+// 1024 from 8 MiB on). It goes on when fewer blocks live.
 //
 // One recorder at a time listens (contract). It must be stopped, and no thread be inside an allocation, before it is
 // destroyed. All members are thread-safe; those that read cost a sort of all records. Blocks are told apart by their
-// address alone. Places are kept as pointers to the program's texts: read them before a library that they lie in is
-// unloaded. The child of a fork goes on with what there was, and reads the clock once in 256 events only.
+// address alone. Places are kept as pointers to the program's texts: read them before their library is unloaded. The
+// child of a fork goes on with the records so far, and reads the clock once in 256 events only.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -47,19 +47,19 @@ class recorder {
   void start(source_location where = source_location::current());
   void stop() noexcept;
 
-  // Everything that is kept, in the order of time: exact for each address, and within a thread but where blocks of one
-  // address went to and fro between threads in a tick; between threads as near as the stamps are. Of such blocks those
-  // for which no place is found count as forgotten. Frees of blocks given out before the start are left out. `ended` if
-  // not listening.
+  // Returns all kept events in the order of time. The order is exact for each address and within a thread, unless
+  // blocks of one address passed between threads several times in a tick. Between threads it is as exact as the stamps.
+  // Such blocks count as forgotten if no place is found for them. Leaves out frees of blocks from before the start.
+  // Sets `ended` if not listening.
   [[nodiscard]] snapshot take() const;
-  // The same as an allocation log.
+  // Returns the same as an allocation log.
   [[nodiscard]] log to_log() const;
-  // Blocks given out and not given back, oldest first. Exact where dropped() is 0, of what came back while it listened,
-  // but that a block which another thread got in the tick in which one of its size from before the start came back
-  // there may be taken for that one.
+  // Returns blocks given out and not given back, oldest first. Exact if dropped() is 0, for blocks that came back while
+  // it listened. One exception: in some tick a block from before the start comes back, and another thread gets one of
+  // its size there. The new block may then be taken for the old one.
   [[nodiscard]] std::vector<leak> leaks() const;
-  // "SIZE bytes at ADDRESS, asked for at FILE:LINE" for each, then the sum; says where records were dropped. Where
-  // there is no line, the name alone.
+  // Returns "SIZE bytes at ADDRESS, asked for at FILE:LINE" for each, then the sum, and says whether records were
+  // dropped. Gives the name alone if there is no line.
   [[nodiscard]] std::string leak_report() const;
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 

@@ -1,5 +1,5 @@
-// A snapshot: what a recorder heard, with the statistics of the pool and the device beside it, as one file for
-// `berth report` and `berth view`.
+// A snapshot: the events of a recorder and the statistics of the pool and the device, as one file for `berth report`
+// and `berth view`.
 //
 //   trace::snapshot s = recorder.take();  s.pool = pool.statistics();  s.device = device.statistics();
 //
@@ -9,8 +9,8 @@
 //    "sites":[["main.cpp",12]],
 //    "events":[["a",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE],["f",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE]]}
 // `pool`, `device` and `allocation` hold the members of pool_statistics, device_statistics and allocation_times by
-// their names, and are null where nobody measured them. SITE is who asked or gave back, counted in `sites` from 1; 0 is
-// unknown. Events are in order: an address is freed before it is allocated again.
+// their names, and are null if not measured. SITE is the caller that allocated or freed, counted in `sites` from 1; 0
+// is unknown. Events are in order: an address is freed before it is allocated again.
 #pragma once
 #pragma GCC visibility push(default)
 

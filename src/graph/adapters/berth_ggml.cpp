@@ -1,12 +1,12 @@
 // ggml's graph allocator, the eight functions of ggml-alloc.h, over Berth. See berth/graph/adapters/ggml.h.
 //
-// An allocator keeps eight plans. A graph that one of them serves is compared and placed in one walk, without a call
-// into the backend where that asks for none; another is read and planned with effort fast. Where its memory would have
-// to grow, and fast has not proved that no plan needs less, alloc_graph tries all greedy orders and reserve searches.
+// An allocator keeps eight plans. A graph of one of them is compared and placed in one walk, without a call into a
+// backend that asks for none. Any other graph is read and planned with effort fast. If its memory would have to grow,
+// and fast has not proved that no plan needs less, alloc_graph tries all greedy orders and reserve searches.
 //
-// With several buffer types alloc_graph serves by each plan whose homes are certain: known_graph::may_follow(). Any
-// other change is left to reserve_n, as in ggml: the scheduler waits for work under way before it calls that, and it
-// alone says which buffer type each node belongs to.
+// With several buffer types alloc_graph serves by each plan whose homes are certain: known_graph::may_follow(). It
+// leaves any other change to reserve_n, as in ggml: the scheduler waits for work under way before it calls that. Only
+// reserve_n knows the buffer type of each node.
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -84,14 +84,14 @@ const plan::options quickly = of(plan::effort::fast);
 const plan::options greedily = of(plan::effort::normal, 1);  // the greedy orders, and no search
 const plan::options patiently = of(plan::effort::normal);
 
-// The time that a call may take to plan a graph. Half of it is for effort fast.
+// The time that a call may take to plan a graph. Effort fast gets half.
 class time_limit {
  public:
-  // alloc_graph's. With what comes before and after the search it takes a millisecond, or three times as long as ggml.
+  // Returns alloc_graph's. A call takes a millisecond in all, or three times as long as ggml.
   [[nodiscard]] static time_limit of_allocation(const ggml_cgraph* g) {
     return time_limit{std::max(0.5e-3, (g->n_nodes + g->n_leafs) * 0.3e-6)};
   }
-  // reserve's: BERTH_GGML_RESERVE_MS, or 20 ms.
+  // Returns reserve's: BERTH_GGML_RESERVE_MS, or 20 ms.
   [[nodiscard]] static time_limit of_reserve() {
     const char* const said = std::getenv("BERTH_GGML_RESERVE_MS");
     if (said == nullptr) return time_limit{20e-3};
@@ -103,7 +103,7 @@ class time_limit {
   }
 
   [[nodiscard]] bool has_rest() const { return spent() < all_ / 2; }
-  // Options that end with the first half, or with all of it.
+  // Return options that end with the first half, or with all of it.
   [[nodiscard]] plan::options first_half(plan::options o) const { return until(o, all_ / 2); }
   [[nodiscard]] plan::options rest(plan::options o) const { return until(o, all_); }
 
@@ -147,8 +147,8 @@ const stock_functions& stock() {
   return it;
 }
 
-// ggml's own allocator in or behind g, or null. Where functions are interposed, ggml's own call one another by way of
-// ours, with an allocator of their making.
+// Returns ggml's own allocator in or behind g, or null. Interposed functions of ggml call one another by way of ours,
+// with an allocator of their making.
 ggml_gallocr_t stock_of(ggml_gallocr_t g) {
   return g->is_berths == ggml_gallocr::mark ? g->stock : g;
 }
@@ -162,7 +162,8 @@ bool stock_is_asked_for() {
   return said != nullptr && std::strcmp(said, "0") == 0 && stock().new_n != nullptr;
 }
 
-// Whether the ggml that runs is the one that this file was compiled for. At the first call ggml's log says so.
+// Returns whether the running ggml is the one that this file was compiled for. Writes it to ggml's log at the first
+// call.
 bool is_this_ggml() {
 #if defined(GGML_VERSION)
   static const bool right = [] {
@@ -183,7 +184,7 @@ bool is_this_ggml() {
 
 // ---- sharing ----
 
-// Makes `common` the allocator's store m. Its plans are rebased when they are placed next.
+// Makes `common` the allocator's store m. Rebases its plans when they are placed next.
 void adopt(ggml_gallocr& a, std::size_t m, const std::shared_ptr<store>& common) {
   if (a.stores[m] != common) a.stores[m]->remove(&a);
   enter_once(common->sharers, &a);
@@ -213,7 +214,7 @@ void offer(ggml_gallocr& a) {
 
 // ---- plans ----
 
-// A leaf of no backend (no node reads it) goes to the last one, which is the host.
+// Sets the homes. A leaf of no backend (no node reads it) goes to the last one, which is the host.
 void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const int* leaf_ids) {
   a.homes.clear();
   const auto add = [&](const int* ids, int count) {
@@ -226,7 +227,7 @@ void set_homes(ggml_gallocr& a, const ggml_cgraph* g, const int* node_ids, const
   add(leaf_ids, g->n_leafs);
 }
 
-// Reads and plans g for a.homes; null, with a line in ggml's log, where it has no right place.
+// Reads and plans g for a.homes; returns null, with a line in ggml's log, if it has no right place.
 std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, const plan::options& search,
                                        const time_limit& limit, bool measuring) {
   if (const complaint wrong = a.read.read(g, a.in, a.homes, measuring); !wrong.empty()) {
@@ -245,9 +246,9 @@ std::unique_ptr<known_graph> make_plan(ggml_gallocr& a, const ggml_cgraph* g, co
   return nullptr;
 }
 
-// Takes the memory that the plan of the graph read last needs. If that must grow and the graph reads from it, the graph
-// is planned again, beside the old blocks instead of around the tensors it reads there. The new blocks have room for
-// both, for when the same graph comes again.
+// Takes the memory for the plan of the graph read last. If that must grow and the graph reads from it, plans again,
+// beside the old blocks instead of around the tensors read there. The new blocks have room for both plans, for when the
+// same graph comes again.
 bool make_room(ggml_gallocr& a, known_graph& made) {
   if (made.fits(a.in)) return true;
   const bool reads = a.read.has_pins();
@@ -283,7 +284,7 @@ bool placed(const ggml_tensor* t) noexcept {
   return t->data != nullptr || t->buffer != nullptr;
 }
 
-// Whether g has all its memory already, from an earlier call. Views may still be without a buffer.
+// Returns whether g has all its memory already, from an earlier call. Views may still be without a buffer.
 bool has_all(const ggml_cgraph* g) {
   if (g->n_nodes > 0 && !placed(g->nodes[0]) && g->nodes[0]->view_src == nullptr) return false;
   const auto fine = [](const ggml_tensor* t) { return placed(t->view_src != nullptr ? t->view_src : t); };
@@ -316,8 +317,8 @@ bool show_views(const ggml_cgraph* g) {
   return true;
 }
 
-// Resets the buffers and initialises the tensors that `plan` has just placed, in ggml's order.
-// No: the backend refused a tensor, or splits one otherwise than when it was planned; that plan is of no use then.
+// Resets the buffers and initialises the tensors that `plan` has just placed, in ggml's order. Returns false if the
+// backend refused a tensor, or splits one otherwise than when it was planned; that plan is of no use then.
 bool finish(ggml_gallocr& a, known_graph& plan) {
   // ggml frees a single buffer here too. With several, work under way may touch the old blocks of the graph before.
   const bool gives_up = a.store_of.size() == 1 || std::exchange(a.has_waited, false);
@@ -398,7 +399,7 @@ void measure(ggml_gallocr& a, ggml_cgraph* g, const int* node_ids, const int* le
   }
 }
 
-// No exception leaves: the host's memory has run out.
+// Lets no exception out: the host's memory has run out.
 template <class Do>
 bool guarded(Do do_it) noexcept {
   try {
@@ -486,7 +487,7 @@ size_t ggml_gallocr_get_buffer_size(ggml_gallocr_t galloc, int buffer_id) {
   return size;
 }
 
-// A scheduler does not say what its allocator is; but asked for the size of a buffer it asks that.
+// A scheduler does not name its allocator; but it asks the allocator for the size of a buffer.
 bool berth_ggml_share(const ggml_backend_sched_t* schedulers, int count) {
   return guarded([&] {
     std::vector<ggml_gallocr_t> all;

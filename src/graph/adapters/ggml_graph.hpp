@@ -2,14 +2,14 @@
 //
 // Compiled against the user's ggml, with berth_ggml.cpp; no part of the compiled library.
 //
-// Tensors stand in the order in which a walk meets them: the leafs, the nodes, and then whatever the sources of the
-// nodes and the roots of views lead to. A record says where the walk must find what: which tensor each source is, its
-// operator, flags and layout, whether it has memory of somebody else. A graph of the same shape is served by the plan
-// where no tensor needs more bytes than were planned; what took over an operand's memory must still have its layout.
-// A tensor that two records would place has data when the second comes: no two of ours can become one unseen.
+// Tensors stand in the order of a walk: the leafs, the nodes, then the sources of the nodes and the roots of views. A
+// record holds a tensor's sources, operator, flags and layout, and whether its memory belongs to others. The walk must
+// find these again. The plan serves a graph of the same shape if no tensor needs more bytes than were planned. A tensor
+// that took over an operand's memory must still have its layout. If two records would place one tensor, it has data
+// when the second comes: no two of ours can become one unseen.
 //
-// Inputs that are outputs too (ggml's scheduler makes several copies of them, for work under way) live throughout
-// wherever they are read: the walk takes one for another, so that a copy's turn asks for no other plan.
+// Inputs that are outputs too live throughout wherever they are read; ggml's scheduler makes several copies of them,
+// for work under way. The walk accepts one for another, so that a copy's turn asks for no other plan.
 #pragma once
 
 #include <algorithm>
@@ -110,16 +110,16 @@ class known_graph {
     }
     return true;
   }
-  // Whether this plan may serve a graph of which the scheduler says only that no position's buffer type has changed
-  // since `last`. Positions beyond those of `last` must have had one home always. The inputs that work under way may
-  // read must lie where they lay.
+  // Returns whether this plan may serve a graph whose positions all kept their buffer types since `last`, as the
+  // scheduler says. Positions beyond those of `last` must have had one home always. Inputs that work under way may read
+  // must lie at their former places.
   [[nodiscard]] bool may_follow(const known_graph& last, const position_homes& always) const noexcept;
 
   [[nodiscard]] std::span<const bytes> slabs(std::size_t m) const noexcept { return slabs_[m]; }
   [[nodiscard]] bool optimal() const noexcept { return optimal_; }
-  // Whether each slice of the graph that was initialised last lies in the room that is planned for it.
+  // Returns whether each slice of the graph initialised last lies in the room that is planned for it.
   [[nodiscard]] bool slices_fit() const;
-  // Whether the graph that was placed last reads memory of others in `from`.
+  // Returns whether the graph placed last reads memory of others in `from`.
   [[nodiscard]] bool reads(const block& from) const noexcept;
 
  private:
@@ -146,7 +146,7 @@ class known_graph {
     bool operator==(const spot&) const = default;
   };
   std::vector<spot> lasting_;  // inputs that live throughout, and that work under way may read
-  // Of the walk.
+  // State of the walk.
   store* const* in_ = nullptr;
   std::vector<std::uint64_t> layouts_;
   const char* low_ = nullptr;  // all blocks lie in [low_, high_)
@@ -294,7 +294,7 @@ inline bool known_graph::reads(const block& from) const noexcept {
   return false;
 }
 
-// The tensor of record i, which the walk has now come to as t.
+// Takes t for the tensor of record i, which the walk has reached.
 inline bool known_graph::meet(std::uint32_t i, ggml_tensor* t) {
   if (i == none || t == nullptr) return false;
   if (i != next_) return tensors_[i] == t || (records_[i].lasting && is_lasting(t));
@@ -333,7 +333,7 @@ inline bool known_graph::take_ours(const record& r, ggml_tensor* t) {
   return true;
 }
 
-// Memory of others; where it lies in our blocks it must be the very bytes that the plan went around.
+// Takes memory of others; in our blocks it must be the very bytes that the plan went around.
 inline bool known_graph::take_outside(const record& r, const ggml_tensor* t) const noexcept {
   if (t->view_src != nullptr) return false;
   if (t->data == nullptr) return t->buffer != nullptr && r.room == 0;
@@ -363,7 +363,7 @@ inline bool known_graph::take_view(const record& r, ggml_tensor* t) {
   return true;
 }
 
-// Gives a view its place. A view of memory that somebody else keeps may have it already.
+// Gives a view its place. A view of foreign memory may have it already.
 inline void known_graph::show(ggml_tensor* t, bool of_ours) {
   char* const at = static_cast<char*>(t->view_src->data) + t->view_offs;
   const ggml_backend_buffer_t buffer = t->view_src->buffer;

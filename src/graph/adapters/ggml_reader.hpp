@@ -2,10 +2,11 @@
 //
 // Compiled against the user's ggml, with berth_ggml.cpp; no part of the compiled library.
 //
-// What lives how long is what ggml's own allocator says: leafs from before the first node, also those that no node
-// reads; results from their node to the last node that reads them or a view of them; what is flagged OUTPUT, what
-// nobody reads and what an unread view shows, to the end; tensors flagged INPUT from before the first node. A node
-// without an operator stands for a copy that the scheduler makes there, or for its reading of the copy's source.
+// Lifetimes are those of ggml's own allocator:
+// * leafs, and tensors flagged INPUT, from before the first node, even if unread;
+// * results from their node to the last node that reads them or a view of them;
+// * tensors flagged OUTPUT, unread ones, and the roots of unread views to the end.
+// A node without an operator stands for a copy that the scheduler makes there, or for its reading of the copy's source.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace berth::ggml {
 
-// What is wrong with a graph, in words; empty: nothing.
+// The fault of a graph, in words; empty: none.
 using complaint = std::string;
 
 // Reads graphs and plans them. Keeps its tables, so that reading the next graph allocates little.
@@ -23,8 +24,8 @@ class reader {
  public:
   // Homes: by node, then by leaf, an index into `in`. `measuring`: tensors of other graphs may still be without memory.
   [[nodiscard]] complaint read(const ggml_cgraph* g, stores in, std::span<const std::uint32_t> homes, bool measuring);
-  // Into `made`, for the graph that was read last. `around`: what lies in the stores' blocks already keeps its bytes
-  // until this graph has read it. Called again with the same `made` it plans again; an error leaves that as it was.
+  // Plans the graph read last into `made`. `around`: memory in the stores' blocks keeps its bytes until this graph has
+  // read it. Called again with the same `made` it plans again; an error leaves `made` as it was.
   [[nodiscard]] result<void> plan_it(const plan::options& search, bool around, known_graph& made);
   [[nodiscard]] bool has_pins() const noexcept { return !pins_.empty(); }
 
@@ -35,7 +36,7 @@ class reader {
     std::uint32_t uses = 0;
     bool shown = false;  // a view of it is read
   };
-  // Of a tensor that can have no right place: the first of each kind that is met.
+  // The first tensor of each kind that can have no right place.
   struct faults {
     std::uint32_t made_elsewhere = none, view_of_view = none, view_of_nothing = none, read_too_early = none;
   };
@@ -96,7 +97,7 @@ inline void reader::grow_table(std::size_t expected) {
   }
 }
 
-// The record of t; a new one where t has not been met. Layout and the rest are filled in later.
+// Returns the record of t; a new one if t has not been met. Layout and the rest are filled in later.
 inline std::uint32_t reader::enter(ggml_tensor* t, std::uint32_t home) {
   if (table_.size() < (notes_.size() + 1) * 2) grow_table((notes_.size() + 1) * 2);
   const std::size_t mask = table_.size() - 1;
@@ -119,7 +120,7 @@ inline std::uint32_t reader::enter(ggml_tensor* t, std::uint32_t home) {
   return i;
 }
 
-// What the tensor is, and whether it can have a right place.
+// Notes the tensor's role, and whether it can have a right place.
 inline void reader::note_kind(std::uint32_t i) {
   record& r = records_[i];
   const ggml_tensor* const t = notes_[i].tensor;
@@ -136,7 +137,7 @@ inline void reader::note_kind(std::uint32_t i) {
   }
 }
 
-// The root of a view, which most often is its first source, or the root of that.
+// Enters the root of a view, which most often is its first source, or the root of that.
 inline void reader::enter_root(std::uint32_t i, std::uint32_t home) {
   if (records_[i].what != role::view) return;
   ggml_tensor* const tensor = notes_[i].tensor->view_src;
@@ -148,7 +149,7 @@ inline void reader::enter_root(std::uint32_t i, std::uint32_t home) {
   if (!records_[i].of_ours && tensor->data == nullptr) first_.view_of_nothing = std::min(first_.view_of_nothing, i);
 }
 
-// A tensor that is a source, and behind it the root of a view, in the order of the walk.
+// Enters a tensor that is a source, and behind it the root of a view, in the order of the walk.
 inline std::uint32_t reader::enter_other(ggml_tensor* t, std::uint32_t home) {
   const std::size_t before = notes_.size();
   const std::uint32_t i = enter(t, home);
@@ -215,8 +216,8 @@ inline complaint reader::complain() const {
   return {};
 }
 
-// Memory of others that lies in the blocks of our stores: whoever put it there still wants it. Tensors that share
-// bytes become one value.
+// Finds memory of others in the blocks of our stores: its owners still want it. Tensors that share bytes become one
+// value.
 inline void reader::find_pins() {
   struct inside {
     std::uint32_t home, record;
@@ -324,7 +325,7 @@ inline void reader::add_values() {
   keep_views();
 }
 
-// What an output shows is one, and what a view shows that nobody reads. A view without an operator only says that its
+// Makes the root of an output view an output, and that of an unread view. A view without an operator only says that its
 // root is read there.
 inline void reader::keep_views() {
   for (const std::uint32_t i : views_) {
@@ -335,8 +336,8 @@ inline void reader::keep_views() {
   }
 }
 
-// The sources whose memory node i's result may take over: what ggml's kernels allow, of the same layout, and of no
-// other use in this node. Of the commutative operators and their inverses either operand.
+// Offers the sources whose memory node i's result may take over. They have its layout and no other use in this node,
+// and ggml's kernels allow it. Commutative operators and their inverses offer either operand.
 inline void reader::offer(std::uint32_t i) {
   const ggml_tensor* const t = notes_[i].tensor;
   if (records_[i].what != role::ours || !ggml_op_can_inplace(t->op)) return;

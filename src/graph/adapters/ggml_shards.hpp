@@ -1,5 +1,5 @@
-// How many bytes a tensor needs on the device with its largest slice, if ggml's meta backend splits it (split mode
-// tensor). ggml gives each device the full tensor.
+// The bytes that a tensor's largest slice needs on its device, if ggml's meta backend splits it (split mode tensor).
+// Without this, ggml gives each device the full tensor.
 //
 // Compiled against the user's ggml, with berth_ggml.cpp; no part of the compiled library. Without BERTH_GGML_SHARDS
 // nothing is split.
@@ -80,7 +80,7 @@ class probe {
     at_ += (size + rule_.alignment) / rule_.alignment * rule_.alignment;
     return ggml_backend_buffer_init_tensor(buffer_, t) == GGML_STATUS_SUCCESS;
   }
-  // Gives a view the place that its root implies. The backend is told of views in the probe only.
+  // Gives a view the place that its root implies. Shows views to the backend in the probe only.
   [[nodiscard]] bool show(ggml_tensor* t) {
     const ggml_tensor* const root = t->view_src;
     if (root->data == nullptr || root->buffer == nullptr) return true;

@@ -1,5 +1,4 @@
-// Which schedulers share their memory because the environment says so: BERTH_GGML_SHARE. See
-// berth/graph/adapters/ggml.h.
+// The schedulers that share their memory by the environment: BERTH_GGML_SHARE. See berth/graph/adapters/ggml.h.
 //
 // Compiled against the user's ggml, with berth_ggml.cpp; no part of the compiled library.
 #pragma once
@@ -20,7 +19,7 @@ class sharing {
  public:
   enum class scope : std::uint8_t { off, thread, process };
 
-  // Reads the environment. A value that is not understood is an error in ggml's log, and nothing is shared.
+  // Reads the environment. A wrong value is an error in ggml's log, and nothing is shared.
   [[nodiscard]] static sharing from_environment() {
     const char* const said = std::getenv("BERTH_GGML_SHARE");
     if (said == nullptr || *said == '\0') return {};
@@ -41,7 +40,7 @@ class sharing {
 
   [[nodiscard]] explicit operator bool() const noexcept { return scope_ != scope::off; }
 
-  // Whether buffers of this type are to be shared.
+  // Returns whether buffers of this type are to be shared.
   [[nodiscard]] bool covers(ggml_backend_buffer_type_t type) const {
     if (types_.empty()) return true;
     const std::string_view wanted = ggml_backend_buft_name(type);
@@ -53,7 +52,7 @@ class sharing {
     return false;
   }
 
-  // The store that this process or thread shares for the type; null: there is none yet.
+  // Returns the store that this process or thread shares for the type; null: there is none yet.
   [[nodiscard]] std::shared_ptr<store> find(ggml_backend_buffer_type_t type) const {
     const std::lock_guard lock{mutex()};
     for (const auto& known : all()) {
@@ -62,7 +61,7 @@ class sharing {
     return nullptr;
   }
 
-  // From now on find() returns this store for its type, as long as it lives.
+  // Makes find() return this store for its type, as long as it lives.
   void add(const std::shared_ptr<store>& s) const {
     const std::lock_guard lock{mutex()};
     auto& known = all();
@@ -87,8 +86,8 @@ class sharing {
   std::string types_;  // separated by commas; empty: all
 };
 
-// Whether another allocator may take the buffers while a graph in them is still used. Where a backend keeps something
-// of each tensor until the buffer is reset, the reset for one graph would destroy what belongs to the other.
+// Returns whether another allocator may take the buffers while a graph in them is still used. A backend may keep data
+// of each tensor until the buffer is reset. The reset for one graph would then destroy data of the other.
 [[nodiscard]] inline bool can_be_shared(const store& s) {
   return std::all_of(s.blocks.begin(), s.blocks.end(), [](const block& b) { return b.buffer->iface.reset == nullptr; });
 }

@@ -1,10 +1,10 @@
-// The memory of one buffer type, and who uses it.
+// The memory of one buffer type, and its users.
 //
 // Compiled against the user's ggml, with berth_ggml.cpp; no part of the compiled library.
 //
-// Several allocators may share a store. Each one is a user from when it joins. It holds a block from when a graph of
-// its own was placed there, or reads from there, until it allocates its next graph. A block that has been replaced by a
-// larger one is freed when nobody holds it. So a graph that is computed again without a new allocation finds its
+// Several allocators may share a store, each as a user from when it joins. A user holds a block from when a graph of
+// its own was placed there, or reads from there, until it allocates its next graph. A block that a larger one has
+// replaced is freed when its last holder leaves. So a graph that is computed again without a new allocation finds its
 // memory, also if another allocator has made the store grow.
 #pragma once
 
@@ -90,7 +90,6 @@ struct store {
     old.erase(std::remove_if(old.begin(), old.end(), unused), old.end());
   }
 
-  // Forgets the user.
   void remove(const void* user) {
     leave(sharers, user);
     leave(holders, user);
@@ -119,9 +118,9 @@ inline bool take_blocks(store& s, std::span<const bytes> sizes) {
   return true;
 }
 
-// Gives the store at least these blocks for `user`. Frees the blocks first if nobody needs them, as ggml does, so that
-// never both are taken, and takes them again if that fails. Else they become old ones: `reads` says that a graph of
-// this user reads them. False, and nothing has changed: no memory.
+// Gives the store at least these blocks for `user`. Frees blocks without a holder first, as ggml does, so that never
+// both are taken, and takes them again if that fails. Held blocks become old ones: `reads` says that a graph of this
+// user reads them. False, and nothing has changed: no memory.
 inline bool provide(store& s, const void* user, std::span<const bytes> sizes, bool reads = false) {
   const std::vector<bytes> before = s.sizes();
   std::vector<bytes> wanted = before;

@@ -11,7 +11,7 @@
 namespace berth::model {
 namespace {
 
-// By the parser that plans are read with.
+// Asks the parser that plans are read with.
 bool is_utf8(std::string_view text) {
   if (std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; })) return true;
   std::string quoted{'"'};

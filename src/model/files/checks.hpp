@@ -1,4 +1,4 @@
-// What every reader of planning problems holds a file to.
+// Checks that every reader of planning problems makes.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@ namespace berth::model {
 // has.
 void require_good_ids(const problem_file& file);
 
-// For names that were not made to be ids: what is not UTF-8 becomes U+FFFD, nothing and what another buffer has gets
-// its number, so that require_good_ids() passes.
+// Makes ids of names that were not made to be ids, so that require_good_ids() passes. Bytes that are not UTF-8 become
+// U+FFFD. An empty name, and one that another buffer has, gets its number.
 void make_good_ids(problem_file& file);
 
-// The gaps cut out of [lower, upper): what remains, in order. Nothing where a gap is empty, reversed or outside, or
-// where nothing remains.
+// Returns [lower, upper) without the gaps, in order. Returns nothing if a gap is empty, reversed or outside, or if the
+// whole interval is cut out.
 [[nodiscard]] std::optional<std::vector<plan::interval>> without_gaps(plan::interval live,
                                                                       std::vector<plan::interval> gaps);
 

@@ -6,9 +6,9 @@
 
 namespace berth::model {
 
-// `problem`: the document's member of that name. Notes that do not constrain a plan (the objective, reasons,
-// pypto_structure but for whole_slot_reuse) are passed over. Throws input_error, also for bank geometries, temporal
-// exclusions and whole_slot_reuse, which Berth has no equal of, and for what the schema's version 1 does not know.
+// Reads `problem`, the document's member of that name. Ignores notes that do not constrain a plan (the objective,
+// reasons, pypto_structure but for whole_slot_reuse). Throws input_error, also for members unknown to the schema's
+// version 1. Berth has no equal of bank geometries, temporal exclusions and whole_slot_reuse, which it refuses.
 [[nodiscard]] problem_file read_dsa_problem(const std::string& path, const json_value& problem,
                                             const std::vector<std::uint32_t>& lines);
 

@@ -52,7 +52,7 @@ json_value json_value::at(std::size_t i, std::uint32_t line) const {
 }
 
 namespace {
-// What stands there instead, for a message: of a list or an object only that it is one, for they may be of any size.
+// Shows the value for a message. Lists and objects may be of any size, so only their kind is shown.
 std::string shown(const json& v) {
   if (v.is_array()) return "a list";
   if (v.is_object()) return "an object";
@@ -91,9 +91,9 @@ std::string json_value::as_id() const {
 
 namespace {
 
-// What the parser would take in silently or without bound: a key given twice, of which it keeps one; nesting that no
-// format has; more values than memory holds. One pass; of strings only where they end is looked at, so that what is no
-// JSON at all is left to the parser.
+// Refuses texts that the parser would accept silently or without bound. The parser keeps one of several equal keys, and
+// takes deeper nesting than any format has and more values than memory holds. One pass. Looks only for the ends of
+// strings, and leaves invalid JSON to the parser.
 class shape_check {
  public:
   shape_check(const std::string& path, std::string_view text, std::size_t first_line)
@@ -133,7 +133,7 @@ class shape_check {
 
  private:
   static constexpr std::size_t most_levels = 64, most_values = std::size_t{1} << 26;
-  // What the parsed values take, at most: the text of a usual file some eight times, "{}," thirty times.
+  // The most bytes of the parsed values: the text of a usual file some eight times, "{}," thirty times.
   static constexpr std::size_t bytes_of_value = 32, bytes_of_container = 64, bytes_of_key = 112;
   static constexpr bytes most_bytes = bytes{1} << 29, most_ratio = 16;
 
@@ -155,7 +155,7 @@ class shape_check {
     }
   }
 
-  // The same key may be written in several ways, with escapes. What is no string is left to the parser.
+  // Compares keys that are written with escapes. Leaves invalid strings to the parser.
   void refuse_escaped_again(std::vector<std::string_view>::const_iterator first) const {
     const auto is_escaped = [](std::string_view key) { return key.find('\\') != std::string_view::npos; };
     if (std::none_of(first, keys_.end(), is_escaped)) return;
@@ -176,7 +176,7 @@ class shape_check {
     std::sort(first, keys_.end());
     const auto twice = std::adjacent_find(first, keys_.end());
     if (twice != keys_.end()) {
-      // Equal keys are in no order: the later one is the second.
+      // Equal keys are in no order: the one later in the text is the second.
       const char* second = std::max(twice->data(), std::next(twice)->data());
       fail(static_cast<std::size_t>(second - text_.data()), "a second key " + quote(*twice));
     }
@@ -212,7 +212,7 @@ json parse_json(const std::string& path, std::string_view text, std::size_t firs
       throw input_error(path, line_at(text.find(number)), "not JSON: a number is out of range: " + quote(number));
     }
     const std::size_t line = line_at(syntax->byte);
-    // The library's text begins with its own name and the place: what follows the last colon pair is what is wrong.
+    // The library's text begins with its own name and the place; the fault follows the first ": ".
     std::string what = e.what();
     const std::size_t colon = what.find(": ");
     what = colon == std::string::npos ? what : what.substr(colon + 2);

@@ -1,4 +1,4 @@
-// Reading objects of JSON strictly: every key is known, every value has its type, and what is wrong is named.
+// Strict reading of JSON objects: every key is known, every value has its type, and errors name the place.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@ namespace berth::model {
 
 using json = nlohmann::json;
 
-// A value and where it stands in the file, for messages. Refers to both.
+// A value and its place in the file, for messages. Refers to both.
 class json_value {
  public:
   // `line` 0: unknown.
@@ -24,12 +24,12 @@ class json_value {
 
   [[noreturn]] void fail(const std::string& what) const;
 
-  // Of an object. A key whose value is null counts as absent.
+  // Members of an object. A key whose value is null counts as absent.
   [[nodiscard]] std::optional<json_value> find(const char* key) const;
   [[nodiscard]] json_value at(const char* key) const;
   void only_keys(std::initializer_list<const char*> keys) const;
 
-  // Of an array.
+  // Elements of an array.
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] json_value at(std::size_t i) const;
   [[nodiscard]] json_value at(std::size_t i, std::uint32_t line) const;
@@ -51,12 +51,11 @@ class json_value {
   std::uint32_t line_;
 };
 
-// Parses; a syntax error is an input_error with its line, the first line of `text` being `first_line`. Throws also
-// where the text would hurt: nested more than 64 deep, a key given twice, more than 2^26 values, or so many small ones
-// that they would take more memory than 512 MiB and 16 times the text.
+// Parses; a syntax error is an input_error with its line, the first line of `text` being `first_line`. Also throws for
+// more than 64 levels, a key given twice, or more than 2^26 values. The values may take 512 MiB and 16 times the text.
 [[nodiscard]] json parse_json(const std::string& path, std::string_view text, std::size_t first_line = 1);
 
-// The line of every element of the first array called `key` that lies `depth` objects deep.
+// Returns the line of every element of the first array called `key` that lies `depth` objects deep.
 [[nodiscard]] std::vector<std::uint32_t> lines_of_elements(std::string_view text, std::string_view key, int depth);
 
 }  // namespace berth::model

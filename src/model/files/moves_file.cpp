@@ -108,7 +108,7 @@ class moves_reader {
     }
   }
 
-  // The stay of a buffer in a pool over some ticks; it is there once at a time.
+  // Returns the stay of a buffer in a pool over some ticks; it is there once at a time.
   plan::index stay_at(const json_value& v, plan::index buffer, plan::index pool, plan::tick at) const {
     const auto behind = std::upper_bound(sorted_.begin(), sorted_.end(), std::tuple{buffer, pool, at},
                                          [](const auto& key, const sorted_stay& s) { return key < s.key(); });

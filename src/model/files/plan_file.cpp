@@ -355,7 +355,7 @@ struct places_reader {
     if (!p.memories.empty()) answer.memory_of.resize(p.buffers.size());
   }
 
-  // What a plan says of one buffer.
+  // The plan's entry of one buffer.
   struct row {
     std::string_view id;
     bytes offset = 0;
@@ -364,7 +364,7 @@ struct places_reader {
     std::optional<plan::index> slab;
   };
 
-  // Returns what is wrong with it, or nothing.
+  // Returns the fault, or nothing.
   [[nodiscard]] std::string place(const row& r) {
     const auto it = buffers.find(r.id);
     if (it == buffers.end()) return of_another ? "" : "the problem has no buffer " + quote(r.id);
@@ -383,7 +383,7 @@ struct places_reader {
       if (allowed.size() != 1) return "the plan does not say in which pool buffer " + quote(r.id) + " is";
       answer.memory_of[i] = allowed.front();
     }
-    // All in slab 0 is something else than not said, for those that may move.
+    // Slab 0 for all differs from no slab at all, for buffers that may move.
     const bool in_slab = r.slab && (*r.slab != 0 || file.problem.max_slab);
     if (in_slab && answer.slab_of.empty()) answer.slab_of.resize(placed.size());
     if (in_slab) answer.slab_of[i] = *r.slab;
@@ -504,7 +504,7 @@ struct places_reader {
     }
   }
 
-  // What the plan does not say of itself is what its offsets say.
+  // Returns the arena of the offsets, if the plan does not name it.
   bytes arena() const {
     bytes sum = 0;
     for (const bytes a : arena_by_memory(file.problem, answer)) sum += a;

@@ -1,4 +1,4 @@
-// What the writers and the readers of plans share.
+// Helpers shared by the writers and the readers of plans.
 #pragma once
 
 #include <charconv>
@@ -23,21 +23,20 @@ inline void append(std::string& out, std::integral auto n) {
 
 void append(std::string& out, double n);
 
-// As a string of JSON.
+// Appends a string of JSON.
 void append_string(std::string& out, std::string_view text);
 
-// As the file has it: a number or a string.
+// Appends the id as the file has it: a number or a string.
 void append_id(std::string& out, const problem_file& file, std::string_view id);
 
-// What the base of every memory has to be a multiple of, so that its buffers' addresses are aligned as their offsets
-// are. Throws input_error where there is no such number.
+// Returns the alignment that the base of every memory needs, so that its buffers' addresses are aligned as their
+// offsets are. Throws input_error if there is no such number.
 [[nodiscard]] bytes base_alignment(const problem_file& file);
 
-// Throws where a document says that it is something else than a plan.
+// Throws if a document says that it is something else than a plan.
 void require_plan(const json_value& root);
 
-// Makes the problem stricter by the rules under which the plan `root` says it was made, and requires it to be valid
-// then.
+// Makes the problem stricter by the rules of the plan `root`, and requires it to be valid then.
 void add_rules_of_plan(const json_value& root, problem_file& file);
 
 // Read a plan as read_plan(), read_moves_plan() and read_symbolic_plan() do, from a text. `path` is what errors name.
@@ -46,7 +45,7 @@ void add_rules_of_plan(const json_value& root, problem_file& file);
 [[nodiscard]] plan::symbolic_plan read_symbolic_text(const std::string& path, std::string_view text,
                                                      problem_file& file);
 
-// What is wrong with a plan that says this of buffer i's size.
+// Returns the fault of a plan with this size of buffer i.
 [[nodiscard]] std::string other_size(const problem_file& file, plan::index i, bytes said);
 
 template <class Named>
@@ -56,15 +55,15 @@ template <class Named>
   return names;
 }
 
-// For each id the part of a C identifier that tells it from the others: its letters and digits in capitals, one
-// underscore for every run of anything else in between; UNNAMED where it has none. The first of several ids that look
-// the same keeps that name, the others follow as NAME_2, NAME_3, ... past what belongs to another id.
+// Returns for each id the part of a C identifier that tells it from the others. It has the id's letters and digits in
+// capitals and one underscore for every run of others in between; UNNAMED if there are none. The first of several ids
+// that look the same keeps that name. The others follow as NAME_2, NAME_3, ... without names of other ids.
 [[nodiscard]] std::vector<std::string> macro_names(const std::vector<std::string>& ids);
 
-// The names of a C header: text of ours in which BERTH_ and berth_ stand for the prefix, in capitals and small letters.
+// The names of a C header: our text, in which BERTH_ and berth_ stand for the prefix, in capitals and small letters.
 class c_names {
  public:
-  // `prefix`: its letters and digits as in macro_names(); BERTH_ comes before it where it does not begin with a letter.
+  // `prefix`: its letters and digits as in macro_names(), with BERTH_ before them if they do not begin with a letter.
   explicit c_names(std::string_view prefix);
   [[nodiscard]] std::string operator()(std::string_view fixed) const;
 
@@ -72,17 +71,18 @@ class c_names {
   std::string macro_, function_;
 };
 
-// From a buffer's first tick to its last. Of a problem with explicit conflicts lifetimes are no rule and may be
-// reversed; what is shown is not.
+// Returns the time from a buffer's first tick to its last. Lifetimes are no rule of a problem with explicit conflicts
+// and may be reversed there; the result is not.
 [[nodiscard]] plan::interval whole_life(const plan::problem& p, plan::index i);
 
-// By memory, the sum over its slabs of the highest end. Contract: the plan has offsets.
+// Returns by memory the sum over its slabs of the highest end. Contract: the plan has offsets.
 [[nodiscard]] std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer);
 
-// A comment of C that tells the id, on a line of its own; nothing where the id in capitals is the name.
+// Returns a comment of C with the id, on a line of its own; empty if the id in capitals is the name.
 [[nodiscard]] std::string macro_comment(const std::string& id, std::string_view name);
 
-// plan_json() with further keys, ",\"key\":value...": of the plan, and what `more_of` appends of each buffer.
+// Returns plan_json() with further keys, ",\"key\":value...": of the plan, and those that `more_of` appends to each
+// buffer.
 [[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms,
                                     std::string_view more,
                                     const std::function<void(std::string&, plan::index)>& more_of);

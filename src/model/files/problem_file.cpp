@@ -16,7 +16,7 @@ namespace {
 
 enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, tflite, xla, none };
 
-// By the first characters that are not blank or a comment: a header row is long before 4 KiB at an end.
+// Finds the format by the first characters that are not blank or a comment: a header row ends long before 4 KiB.
 format format_of(std::string_view start) {
   if (start.substr(0, 8).ends_with("TFL3") && start.size() >= 8) return format::tflite;
   if (trace::is_xla_proto(start) || trace::is_xla_text(start)) return format::xla;
@@ -55,7 +55,7 @@ problem_file read_problem(const std::string& path) {
   if (found == format::csv && text.size() >= 4093 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
-  // What is wrong from the first lines on is refused before gigabytes of it are read.
+  // Refuses a file by its first lines before it reads gigabytes of it.
   if (found == format::csv && text.size() >= 4093) {
     (void)read_problem_csv(path, std::string_view{text}.substr(0, text.rfind('\n') + 1));
   }

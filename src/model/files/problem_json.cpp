@@ -46,7 +46,7 @@ struct document_reader {
   rules::placement rules;       // that the problem names; nothing stricter than none where it does not
   bool digits_as_text = false;  // an id that is a number is text: then all are written as text
 
-  // Either rules by their name, or a granularity and a pad; an alignment beside either.
+  // Reads either rules by their name, or a granularity and a pad; an alignment beside either.
   void read_rounding(const json_value& root) {
     plan::problem& p = file.problem;
     if (const auto f = root.find("alignment")) p.alignment = read_alignment(*f);
@@ -105,7 +105,7 @@ struct document_reader {
     }
   }
 
-  // What an order of the buffers cannot keep is refused by name, before anything is planned.
+  // Refuses by name the constraints that an order of the buffers cannot keep, before any planning.
   void read_sizes_at_most(const json_value& root) {
     for (const char* key : {"pools", "max_slab", "reuse_penalties"}) {
       if (const auto f = root.find(key); f && !(f->is_list() && f->size() == 0)) f->fail("not with dimensions");

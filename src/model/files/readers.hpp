@@ -10,7 +10,7 @@
 
 namespace berth::model {
 
-// Of any format.
+// Reads any format.
 [[nodiscard]] problem_file problem_of_text(const std::string& path, std::string_view text);
 
 [[nodiscard]] problem_file read_problem_csv(const std::string& path, std::string_view text);

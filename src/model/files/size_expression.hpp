@@ -13,18 +13,18 @@
 
 namespace berth::model {
 
-// A letter, then letters, digits and underscores.
+// Returns whether it is a letter, then letters, digits and underscores.
 [[nodiscard]] bool is_dimension_name(std::string_view name);
 
-// What stands for a dimension in a term, by its name.
+// The number of a dimension in a term, by its name.
 using dimension_numbers = std::map<std::string, plan::index, std::less<>>;
 [[nodiscard]] dimension_numbers numbers_of(std::span<const plan::dimension> dimensions);
 
-// The terms, or why `text` is none: one line that names the place in it.
+// Returns the terms, or why `text` is none: one line that names the place in it.
 [[nodiscard]] std::variant<std::vector<plan::size_term>, std::string> parse_size(std::string_view text,
                                                                                  const dimension_numbers& dimensions);
 
-// The text that parse_size() reads as these terms.
+// Returns the text that parse_size() reads as these terms.
 [[nodiscard]] std::string size_text(const std::vector<plan::size_term>& terms,
                                     std::span<const plan::dimension> dimensions);
 

@@ -44,8 +44,8 @@ void require(const std::optional<json_value>& said, bytes mine) {
   if (said && said->as_bytes() != mine) said->fail("is not the problem's, which is " + std::to_string(mine));
 }
 
-// A program that uses the plan takes sizes, alignments and dimensions from it: where it says them, they are the
-// problem's. `file` is as strict as the plan's rules make it.
+// Requires sizes, alignments and dimensions in the plan to be the problem's: a program that uses the plan takes them
+// from it. `file` is as strict as the plan's rules make it.
 void require_the_same(const json_value& root, const problem_file& file) {
   const plan::problem& p = file.problem;
   require(root.find("size_granularity"), p.granularity);

@@ -82,7 +82,7 @@ class header_writer {
     }
   }
 
-  // Buffers that rest, through any chain, on fixed sizes only lie at one offset for all values.
+  // Returns the buffers with one offset for all values: they rest, through any chain, on fixed sizes only.
   [[nodiscard]] std::vector<bool> fixed_offsets() const {
     std::vector<bool> fixed(buffers_.size(), true);
     for (std::size_t k = 0; k < answer_.order.size(); ++k) {

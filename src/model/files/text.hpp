@@ -1,4 +1,4 @@
-// Text as files have it: numbers, fields of a line, and what of it may stand in a message.
+// Text in files: numbers, fields of a line, and the part that may stand in a message.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace berth::model {
 
 using trace::cut, trace::cut_header, trace::trim;
 
-// All of `text` as a decimal number; nothing where it is not one or does not fit.
+// Returns all of `text` as a decimal number; nothing if it is none or does not fit.
 template <class Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
   Number n{};
@@ -23,8 +23,9 @@ template <class Number>
   return n;
 }
 
-// An id as it stands in CSV that a spreadsheet may open: before = + - @ an apostrophe, so that it is no formula there;
-// a whole number stays. One that has apostrophes before such a character gets another, so that unguarded() undoes it.
+// Tells whether an id needs an apostrophe in CSV, so that no spreadsheet takes it for a formula. An id that begins with
+// = + - or @ does, but a whole number does not. An id with apostrophes before such a character gets another, so that
+// unguarded() undoes it.
 [[nodiscard]] inline bool needs_guard(std::string_view id) {
   const std::size_t first = id.find_first_not_of('\'');
   if (first == std::string_view::npos || std::string_view{"=+-@"}.find(id[first]) == std::string_view::npos)
@@ -38,14 +39,14 @@ template <class Number>
   return field.starts_with('\'') && needs_guard(field.substr(1)) ? field.substr(1) : field;
 }
 
-// At most 40 characters of what the file says, for a message on one line; what is not printable ASCII becomes '?'.
+// Returns at most 40 characters of a file's text, for a message on one line; all but printable ASCII becomes '?'.
 [[nodiscard]] inline std::string quote(std::string_view text) {
   std::string out = "'";
   for (const char c : text.substr(0, 40)) out += c < 0x20 || c > 0x7e ? '?' : c;
   return out + (text.size() > 40 ? "...'" : "'");
 }
 
-// Returns the text without control characters, which stand in names made to hurt.
+// Returns the text without control characters, which hostile names contain.
 [[nodiscard]] inline std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');

@@ -1,4 +1,4 @@
-// What moves need to know of a berth-problem/1: transfers, steps and uses (docs/plan.md).
+// The members of a berth-problem/1 that moves need: transfers, steps and uses (docs/plan.md).
 #include "model/files/traffic_json.hpp"
 
 #include <algorithm>

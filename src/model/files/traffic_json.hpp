@@ -1,4 +1,4 @@
-// The keys of berth-problem/1 that speak of moves.
+// The keys of berth-problem/1 about moves.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace berth::model {
 
-// `transfers`, `steps` and the buffers' `uses`; nothing where there is none of them. `file` has the pools and buffers
-// of the document `root`, in its order. Throws input_error.
+// Returns `transfers`, `steps` and the buffers' `uses`; nothing if there are none. `file` has the pools and buffers of
+// the document `root`, in its order. Throws input_error.
 [[nodiscard]] std::optional<plan::traffic> read_traffic(const json_value& root, const problem_file& file);
 
 }  // namespace berth::model

@@ -1,4 +1,4 @@
-// What XLA's compiler laid out (berth/trace/engine_log.hpp): each event of its heap simulator is a tick.
+// The layout of XLA's compiler (berth/trace/engine_log.hpp): each event of its heap simulator is a tick.
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"

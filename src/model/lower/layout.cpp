@@ -62,8 +62,8 @@ bool is_dense(const tensor_type& t) {
 }
 
 std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to) {
-  // Runs of old and new dimensions with equal products are matched from the front; within a run the old dimensions
-  // must follow one another without a gap.
+  // Matches runs of old and new dimensions with equal products from the front. The old dimensions within a run must
+  // follow one another without a gap.
   const std::vector<std::size_t> from = without_ones(t.shape);
   const std::vector<std::size_t> kept = without_ones(to);
   strides result = row_major(to, t.type);

@@ -1,4 +1,4 @@
-// Arithmetic on strides (in bytes): which layouts are dense, what a view of one looks like.
+// Arithmetic on strides (in bytes): dense layouts, and views of a layout.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,20 @@ namespace berth::model {
 
 using strides = std::vector<std::int64_t>;
 
-// Whether the elements of `s` lie alike under both. The stride of a dimension of size 1 says nothing.
+// Returns whether the elements of `s` lie alike under both. The stride of a dimension of size 1 says nothing.
 [[nodiscard]] bool same_layout(const shape& s, const strides& a, const strides& b);
 [[nodiscard]] bool is_row_major(const tensor_type& t);
 [[nodiscard]] bool is_channels_last(const tensor_type& t);
-// Whether the tensor fills its bytes without a gap, in whatever order of dimensions.
+// Returns whether the tensor fills its bytes without a gap, in any order of dimensions.
 [[nodiscard]] bool is_dense(const tensor_type& t);
-// The strides under which t's bytes, unmoved, have the shape `to`; nothing where no strides do.
+// Returns the strides under which t's bytes, unmoved, have the shape `to`; nothing if no strides do.
 [[nodiscard]] std::optional<strides> reshaped_strides(const tensor_type& t, const shape& to);
-// Bytes from the first element to the end of the last. A tensor without elements takes one's, to have an address.
+// Returns the bytes from the first element to the end of the last. An empty tensor takes one element's, for an address.
 [[nodiscard]] bytes extent(const shape& s, const strides& by, element type = element::f32);
-// A dense tensor with these strides.
 [[nodiscard]] tensor_type dense(shape s, strides by, element type = element::f32);
 [[nodiscard]] strides row_major(const shape& s, element type);
 [[nodiscard]] strides channels_last(const shape& s, element type);
-// A row-major constant's data brought into a dense layout.
+// Brings a row-major constant's data into a dense layout.
 [[nodiscard]] std::vector<std::byte> laid_out(const tensor& t, const strides& to);
 
 }  // namespace berth::model

@@ -17,7 +17,7 @@ op::binary_kind binary_kind_of(const std::string& op) {
   return op::binary_kind::add;
 }
 
-// With leading dimensions of 1 up to `rank`.
+// Adds leading dimensions of 1 up to `rank`.
 tensor_type widened(tensor_type t, std::size_t rank) {
   while (t.shape.size() < rank) {
     t.shape.insert(t.shape.begin(), 1);
@@ -26,8 +26,8 @@ tensor_type widened(tensor_type t, std::size_t rank) {
   return t;
 }
 
-// What a kernel over this window unrolls, for allowance::unroll(): some sixty instructions an element of its last
-// dimension, against one of a normalized row.
+// Returns the code that a kernel over this window unrolls, for allowance::unroll(). It is some sixty instructions an
+// element of its last dimension, against one of a normalized row.
 std::int64_t unrolled(const op::window& w) {
   return 64 * w.kernel.back();
 }
@@ -42,7 +42,7 @@ struct affine {
   std::vector<float> scale, shift;
 };
 
-// The mean over all spatial dimensions. The pooling kernel is the faster one, but unrolls the last of them.
+// Makes the mean over all spatial dimensions. The pooling kernel is the faster one, but unrolls the last of them.
 op::created spatial_mean(const tensor_type& input, const tensor_type& output) {
   const shape& s = input.shape;
   if (s.back() > 1024) return op::mean(input, output);
@@ -211,7 +211,7 @@ bool lowering::gemm(const node& n) {
   const tensor *b = constant_input(n, 1), *bias = constant_input(n, 2);
   const bool scaled = attribute_or(m_, n, "alpha", 1.0f) != 1.0f || attribute_or(m_, n, "beta", 1.0f) != 1.0f;
   const auto columns = static_cast<std::size_t>(shape_of(n.outputs[0]).back());
-  // One value a column; as many values, one a row, are those of a square result.
+  // One value a column. In a square result, as many values could also be one a row.
   const bool by_column = bias != nullptr && bias->data.size() == columns * 4 &&
                          (columns == 1 || bias->shape.back() == static_cast<std::int64_t>(columns));
   if (scaled || b == nullptr || (has_input(n, 2) && !by_column)) return false;
@@ -425,7 +425,7 @@ bool lowering::pooling(const node& n) {
   op::window w = op::window_of(request(n), s, {});
   const bool counts_padding = attribute_or<std::int64_t>(m_, n, "count_include_pad", 0) != 0;
   for (std::size_t i = 0; i < w.kernel.size(); ++i) {
-    // Where ceil_mode adds a step, the window reaches past the padding declared.
+    // The window reaches past the declared padding if ceil_mode adds a step.
     const std::int64_t reach = (type.shape[i + 2] - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1;
     const std::int64_t beyond = reach - s[i + 2] - w.pads_begin[i] - w.pads_end[i];
     if (beyond > 0 && n.op == "AveragePool" && counts_padding) return false;

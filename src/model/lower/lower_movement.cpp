@@ -1,5 +1,5 @@
-// Lowering of the operators that move or rename data: views where strides can say it, one copy where not. And the
-// table of all operators.
+// Lowering of the operators that move or rename data: views if strides can express them, else one copy. And the table
+// of all operators.
 #include <algorithm>
 #include <map>
 
@@ -112,8 +112,8 @@ bool lowering::pad(const node& n) {
   return true;
 }
 
-// Operands as they lie; where the kernel cannot read them so, row-major. A result of the first operand's shape, or an
-// image of another size, lies as that does, so that channels-last tensors stay that.
+// Adds the node with operands as they lie, or row-major if the kernel cannot read them so. A result of the first
+// operand's shape, or an image of another size, takes its layout, so that channels-last tensors stay that.
 void lowering::plain(const node& n) {
   op::request q = request(n);
   const auto operands = op::operands_of(q);
@@ -164,8 +164,8 @@ void lowering::plain(const node& n) {
   }
 }
 
-// The ways to something better than the table's kernel: the library's, which take f32, and views, which take anything.
-// What is not here, or what its way does not know, is computed by the table's kernel.
+// Better ways than the table's kernel: the library's, which take f32, and views, which take any type. The table's
+// kernel computes operators not listed here, and those that their way refuses.
 struct ways {
   struct way {
     bool (lowering::*take)(const node&);

@@ -168,8 +168,8 @@ placed lowering::view(const placed& of, tensor_type type, bytes offset) {
 placed lowering::emit(const node& n, const std::string& result, std::vector<value_id> inputs, tensor_type type,
                       op::created made, std::vector<std::uint32_t> in_place) {
   if (!made) fail(n, std::string{made.error().what} + " in oneDNN for these shapes");
-  // An operand's memory may be taken over only where the node reads it through no other operand: a view of the same
-  // root may be read after the result is written.
+  // A node may take over an operand's memory only if it reads it through no other operand. It might read a view of the
+  // same root after the result is written.
   std::erase_if(in_place, [&](std::uint32_t k) {
     const auto root = out_.graph[inputs[k]].root;
     return std::count_if(inputs.begin(), inputs.end(), [&](value_id v) { return out_.graph[v].root == root; }) != 1;
@@ -242,7 +242,7 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
   if (op == "Sub") return side == 1 ? op::activation{kind::linear, 1, -*c} : op::activation{kind::linear, -1, *c};
   if (op == "Max" && !std::isnan(*c)) return op::activation{kind::clip, *c, infinity};
   if (op == "Min" && !std::isnan(*c)) return op::activation{kind::clip, -infinity, *c};
-  // A division rounds as the product with 1 / c does only where that is no rounded number itself.
+  // A division rounds as the product with 1 / c does only if 1 / c is no rounded number itself.
   if (op == "Div" && side == 1 && is_power_of_two(*c) && std::isnormal(1 / *c))
     return op::activation{kind::linear, 1 / *c, 0};
   if (op == "Pow" && side == 1)
@@ -251,9 +251,9 @@ std::optional<op::activation> lowering::as_activation(const node& n, std::string
 }
 
 namespace {
-// Of two linear functions the one that rounds as both do (among normal numbers): where one of them is a product with a
-// power of two, which rounds nothing. Behind a sum also where a product is followed by what is added to it: rounded
-// once instead of twice, beside the sum's own rounding, which nobody promises.
+// Returns one linear function that rounds as the two do (among normal numbers). One of them must multiply by a power of
+// two, which rounds nothing. A product and an addend behind a sum may be one too. It rounds once instead of twice,
+// beside the sum's own rounding, which has no guarantee.
 std::optional<op::activation> as_one(const op::activation& first, const op::activation& then, bool of_sum) {
   const auto doubles = [](const op::activation& a) { return a.beta == 0 && is_power_of_two(a.alpha); };
   const bool fused = of_sum && first.beta == 0 && std::fabs(then.alpha) == 1;
@@ -310,7 +310,7 @@ void lowering::add_output(const node& place) {
     const tensor one{said.type, {1}, std::vector<std::byte>(static_cast<std::size_t>(element_size(said.type)))};
     p = keep_constant(place, place.name + ":nothing", one, row_major(one.shape, one.type));
   }
-  // An output is the caller's: row-major, and memory of its own where it would be an input or a constant.
+  // An output is the caller's: row-major, and copied if it would be an input or a constant.
   const value_kind kind = out_.graph[out_.graph[p.id].root].kind;
   if (!is_row_major(p.type) || kind != value_kind::result) {
     tensor_type type = dense(p.type.shape, row_major(p.type.shape, p.type.type), p.type.type);

@@ -1,4 +1,4 @@
-// The state of lowering: which model value became which graph value, and how a node is added to the program.
+// The state of lowering: the graph value of each model value, and the addition of a node to the program.
 #pragma once
 
 #include <set>
@@ -20,8 +20,8 @@ struct placed {
   tensor_type type;
 };
 
-// Appends a function to a kernel's; `of_sum`: of one that sums products. Linear ones side by side become one where that
-// rounds as both do, and limits always; false where a second one of a kind stays, with other numbers: kernels of oneDNN
+// Appends a function to a kernel's; `of_sum`: of one that sums products. Joins linear ones side by side if that rounds
+// as both do, and limits always. Returns false if a second one of a kind stays, with other numbers: kernels of oneDNN
 // 2.6 mix up the numbers of two (tests/model/lower_test.cpp).
 [[nodiscard]] bool joined(op::activations& each, const op::activation& next, bool of_sum);
 
@@ -36,21 +36,21 @@ class lowering {
   [[noreturn]] void fail(const node& n, const std::string& what) const;
   [[nodiscard]] const tensor* constant(const std::string& name) const;
   [[nodiscard]] const tensor* constant_input(const node& n, std::size_t i) const;
-  // The node as the table of operators asks for it, with the layouts that its inputs have got.
+  // Returns the node's request to the table of operators, with the layouts that its inputs have got.
   [[nodiscard]] op::request request(const node& n) const;
   [[nodiscard]] bool has_input(const node& n, std::size_t i) const;
   [[nodiscard]] const shape& shape_of(const std::string& name) const;
-  // The only reader of a value that is no output of the model; null where there are several.
+  // Returns the only reader of a value that is no output of the model; null if there are several.
   [[nodiscard]] const node* only_reader(const std::string& name) const;
-  // By how much a Pad widens the spatial dimensions with zeros, if that is all it does: at their begins, then at their
-  // ends.
+  // Returns the zeros that a Pad adds to the spatial dimensions, if it does nothing else: at their begins, then at
+  // their ends.
   [[nodiscard]] std::optional<shape> zero_padding(const node& n) const;
-  // Such a Pad that only a convolution reads becomes that convolution's own padding: nobody needs the padded image.
+  // Makes such a Pad that only a convolution reads that convolution's own padding: the padded image has no other use.
   void absorb_pads();
-  // The value, made a row-major constant of the graph where it is one.
+  // Returns the value, made a row-major constant of the graph if it is one.
   placed get(const node& n, std::size_t i);
   placed keep_constant(const node& n, const std::string& name, const tensor& t, const strides& by);
-  // A constant in the layout that the operation wants operand `operand` in; the caller has taken it from room_.
+  // Keeps a constant in the operation's layout for operand `operand`; the caller has taken it from room_.
   value_id keep_packed(const node& n, const std::string& name, tensor t, const op::operation& by, std::size_t operand);
   placed as_row_major(const node& n, placed p);
   placed as_channels_last(const node& n, placed p);
@@ -64,7 +64,7 @@ class lowering {
   placed emit(const node& n, const std::string& result, std::vector<value_id> inputs, tensor_type type,
               op::created made, std::vector<std::uint32_t> in_place = {});
   void add_output(const node& place);
-  // The element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
+  // Returns the element-wise function that n computes of one run-time input, if it is one; `data` is that input's name.
   [[nodiscard]] std::optional<op::activation> as_activation(const node& n, std::string& data) const;
   // Follows the only readers of `result` while they are element-wise functions, behind those `found` already; `result`
   // becomes the last one's. At most so many functions, well below oneDNN's 32 post-ops. `of_sum`: see joined().
@@ -72,7 +72,7 @@ class lowering {
                                                    std::size_t most = 8);
 
   // lower_*.cpp: ways to the library's kernels and to views, one per group of operators. False, before anything was
-  // added: this node is none that the way knows, and Berth's own kernel computes it.
+  // added: the way does not know this node, and Berth's own kernel computes it.
   friend struct ways;
   void lower(const node& n);
   bool convolution(const node& n);
@@ -83,7 +83,7 @@ class lowering {
   bool elementwise(const node& n);
   bool binary(const node& n);
   bool batch_normalization(const node& n);
-  // What the node adds to `to`, if that is one constant number per channel; else null.
+  // Returns the addend of the node to `to`, if that is one constant number per channel; else null.
   [[nodiscard]] const tensor* channel_addend(const node& add, const std::string& to) const;
   [[nodiscard]] std::vector<const tensor*> batch_statistics(const node& n) const;  // empty: not constants
   bool layer_normalization(const node& n);
@@ -97,12 +97,12 @@ class lowering {
   placed cut(const node& n, const placed& x, const op::slicing& s);
   bool slice(const node& n);
   bool split(const node& n);
-  // Berth's own kernel, from the table.
+  // Adds Berth's own kernel, from the table.
   void plain(const node& n);
 
-  // Berth's own kernel, or the device's.
+  // Returns Berth's own kernel, or the device's.
   [[nodiscard]] op::served serve(const op::request& q, std::vector<tensor_type> outputs = {}) const;
-  // From one layout to another: the library's kernel where there is one.
+  // Copies from one layout to another, by the library's kernel if there is one.
   [[nodiscard]] op::created copied(const tensor_type& from, const tensor_type& to) const;
 
   description m_;

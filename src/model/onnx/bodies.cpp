@@ -1,4 +1,4 @@
-// Nodes with sub-graphs: what they hold is put in their place.
+// Nodes with sub-graphs, whose content is put in their place.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -10,7 +10,7 @@ namespace berth::model {
 
 namespace {
 
-// The body, reading values of the graphs around it by their new names.
+// Returns the body, reading values of the graphs around it by their new names.
 std::shared_ptr<const subgraph> reading(const subgraph& from, scoped_names& names) {
   const scoped_names::inner_graph inside{names};
   auto body = std::make_shared<subgraph>(from);
@@ -39,7 +39,7 @@ node renamed(const node& from, const std::string& prefix, scoped_names& names) {
 
 }  // namespace
 
-// A condition's value where it is known now.
+// Returns a condition's value if it is known now.
 std::optional<bool> inference::known_truth(const node& n, const std::string& name) const {
   const tensor* t = constant(name);
   if (t == nullptr) return std::nullopt;
@@ -53,7 +53,7 @@ const subgraph& inference::body_of(const node& n, const char* which) const {
   return *found->second;
 }
 
-// Adds the body's nodes, every name that it gives made another; returns what its outputs are called now.
+// Adds the body's nodes, with new names for all its values; returns the names of its outputs.
 std::vector<std::string> inference::unfold(const node& n, const subgraph& body,
                                            const std::vector<std::string>& inputs) {
   if (inputs.size() != body.inputs.size()) {
@@ -74,7 +74,7 @@ std::vector<std::string> inference::unfold(const node& n, const subgraph& body,
   return outputs;
 }
 
-// One branch where the condition is known; else both are computed and one is chosen, element by element.
+// Adds one branch if the condition is known; else both, and a choice, element by element.
 void inference::add_if(const node& n) {
   if (n.inputs.size() != 1) fail(n, "has not one condition");
   const subgraph &yes = body_of(n, "then_branch"), &no = body_of(n, "else_branch");
@@ -94,7 +94,7 @@ void inference::add_if(const node& n) {
   for (std::size_t i = 0; i < n.outputs.size(); ++i) choose(n, condition, a[i], b[i], n.outputs[i]);
 }
 
-// A sequence of one of two, element by element, where both are of one length.
+// Chooses a sequence of two, element by element, if both are of one length.
 void inference::choose(const node& n, const std::string& condition, const std::string& a, const std::string& b,
                        const std::string& output) {
   const std::string late = "its condition is known at run time only, and its branches give ";
@@ -115,7 +115,7 @@ void inference::choose(const node& n, const std::string& condition, const std::s
   add_named(n, "Where", {condition, a, b}, output);
 }
 
-// As many times the body, behind one another, as the node says, if that is known now.
+// Adds the body as many times, behind one another, as the node says, if that is known now.
 void inference::add_loop(const node& n) {
   const subgraph& body = body_of(n, "body");
   const auto given = [&](std::size_t i) { return i < n.inputs.size() && !n.inputs[i].empty(); };
@@ -156,7 +156,7 @@ void inference::add_loop(const node& n) {
   }
 }
 
-// The body once for each element of what is scanned.
+// Adds the body once for each scanned element.
 void inference::add_scan(const node& n) {
   if (m_.opset < 9) fail(n, "its kind of before opset 9 is not supported");
   const subgraph& body = body_of(n, "body");
@@ -207,7 +207,7 @@ void inference::add_scan(const node& n) {
   }
 }
 
-// A result of each round, one behind the other along a new dimension.
+// Adds a result of each round, one behind the other along a new dimension.
 void inference::add_scanned(const node& n, std::vector<std::string> of, const std::string& output, std::int64_t axis) {
   if (output.empty()) return;
   if (of.empty()) fail(n, "it runs not once, so that '" + output + "' is empty");

@@ -115,7 +115,7 @@ class external_reader {
     return p;
   }
 
-  // Whoever made the model must not choose a file anywhere, which may become an output, nor learn whether it is there.
+  // The maker of a model must not choose a file anywhere, which may become an output, nor learn whether it exists.
   fs::path file_of(const wire::tensor& t, const std::string& location) const {
     const fs::path said{location};
     const bool plain = !location.empty() && location.find('\0') == std::string::npos && said.is_relative();

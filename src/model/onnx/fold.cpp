@@ -19,7 +19,7 @@ tensor tensor_of(element type, shape s, const std::vector<T>& values) {
   return t;
 }
 
-// What the kernels give a value of their own, but a constant says by mistake.
+// Refuses constants that are mistakes, though the kernels define a result for them.
 void refuse_nonsense(const description& m, const node& n, const op::request& q,
                      const std::vector<tensor_type>& results) {
   const auto each = [&]<class T>(const tensor& t, T, auto&& f) {

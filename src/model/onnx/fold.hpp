@@ -1,4 +1,4 @@
-// Constant folding: what a node computes when all that it reads is known, by the table's own kernels.
+// Constant folding: computes a node with known inputs by the table's own kernels.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,14 @@
 
 namespace berth::model {
 
-// What a Constant node holds. Throws input_error where that is none of the kinds read here.
+// Returns the content of a Constant node. Throws input_error if that is none of the kinds read here.
 [[nodiscard]] tensor constant_of(const description& m, const node& n);
 
-// The node's results, or nothing where it waits for values of run time, or takes more than linear time. What it reads
-// and makes is taken from `room`. Throws input_error or op::refusal where the node contradicts itself.
+// Returns the node's results, or nothing if it waits for values of run time, or takes more than linear time. Takes the
+// bytes it reads and makes from `room`. Throws input_error or op::refusal if the node contradicts itself.
 [[nodiscard]] std::vector<tensor> fold(const description& m, const node& n, const op::request& q,
                                        const std::vector<tensor_type>& results, allowance& room);
 
-// The f32 values of a constant of type f32.
 [[nodiscard]] std::vector<float> floats(const description& m, const std::string& what, const tensor& t);
 [[nodiscard]] tensor float_tensor(shape s, const std::vector<float>& values);
 

@@ -156,7 +156,7 @@ class expander {
     name.insert(0, prefix);
   }
 
-  // Changes the copy of a node of the function to what stands in the place of the call.
+  // Changes the copy of a node of the function to the node in the place of the call.
   void rename(wire::node& n, const std::string& prefix, scoped_names& names,
               const std::map<std::string, std::string>& results, const wire::function& f, const wire::node& call) {
     count_node(call);
@@ -185,7 +185,7 @@ class expander {
     }
     n.attributes = std::move(attributes);
   }
-  // The graph of a node in a function. Its own values keep their names but for those that nodes around it have.
+  // Renames the graph of a node in a function. Its own values keep their names but for those that nodes around it have.
   void rename(wire::graph& g, const std::string& prefix, scoped_names& names, const wire::function& f,
               const wire::node& call) {
     if (++level_ > most_levels) fail(call, "graphs of its function refer to each other without an end");
@@ -211,7 +211,7 @@ class expander {
     }
   }
 
-  // Makes the attribute what the calling node has for it, or else the function's default. Returns where it was found.
+  // Sets the attribute to the calling node's, or else to the function's default. Returns where it was found.
   enum class origin : std::uint8_t { function, caller, nowhere };
   origin resolve(wire::attribute& a, const wire::function& f, const wire::node& call) {
     if (a.refers_to.empty()) return origin::function;

@@ -22,7 +22,7 @@ namespace {
 
 using std::string_view;
 
-// The fields of a message with this number, which are messages themselves.
+// Returns the fields of a message with this number, which are messages themselves.
 std::vector<wire::field> fields_of(string_view text, std::uint64_t number) {
   std::vector<wire::field> found;
   while (!text.empty()) {
@@ -94,7 +94,7 @@ class merger {
     }
   }
 
-  // v again. What nobody planned (views, among others) and reads what v made is made again where it is wanted.
+  // Repeats v. Unplanned nodes (views, among others) that read its results are made again before their next use.
   void repeat(std::uint32_t v) {
     append(v);
     std::vector<std::uint32_t> open{v};
@@ -120,7 +120,8 @@ class merger {
       append_as_is(p);
     }
   }
-  // Nodes before v, over nodes that are `wanted` themselves: by rising number, so that each comes behind what it needs.
+  // Returns nodes before v, over nodes that are `wanted` themselves: by rising number, so that each follows its
+  // producers.
   template <class Wanted>
   [[nodiscard]] std::set<std::uint32_t> all_before(std::uint32_t v, Wanted wanted) const {
     std::set<std::uint32_t> all;
@@ -178,7 +179,7 @@ class merger {
     }
   }
 
-  // The last of what was an output is the output, and the first has the other name.
+  // Keeps an output's name in its last run; the first has the other name.
   void outputs_keep_their_names() {
     std::map<std::string, std::uint32_t> maker;
     for (std::uint32_t v = 0; v < before_.size(); ++v) {
@@ -258,7 +259,8 @@ string_view renamed(string_view name, const names& others) {
   return it == others.end() ? name : string_view{it->second};
 }
 
-// A copy of a message, byte for byte but for what `change` appends in the place of a field; it says whether it did.
+// Returns a copy of a message, byte for byte but for the text that `change` appends in the place of a field; `change`
+// returns whether it did.
 template <class Change>
 std::string changed(string_view message, Change change) {
   std::string text;
@@ -272,7 +274,7 @@ std::string changed(string_view message, Change change) {
 
 std::string renamed_graph(string_view body, const wire::graph& g, names others);
 
-// The node with the graphs inside it reading other names.
+// Returns the attribute with the graphs inside it reading other names.
 std::string renamed_attribute(string_view body, const wire::attribute& a, const names& others) {
   std::size_t next = 0;
   return changed(body, [&](std::string& text, const wire::field& f) {
@@ -307,7 +309,7 @@ std::string renamed_value(string_view body, const names& others) {
   });
 }
 
-// A graph inside a node: names that it reads of the graph around it are the others.
+// Returns a graph inside a node, with the other names for values of the graph around it.
 std::string renamed_graph(string_view body, const wire::graph& g, names others) {
   for (const auto& v : g.inputs) others.erase(v.name);
   for (const auto& t : g.initializers) others.erase(t.name);
@@ -328,7 +330,7 @@ std::string renamed_graph(string_view body, const wire::graph& g, names others) 
   });
 }
 
-// The bytes of a node as it stands in the file made. `slot`: where it stands in the file.
+// Returns the bytes of a node in the new file. `slot`: its place in the old one.
 std::string text_of(const wire::field& slot, const wire::node& node, const run_of& r) {
   if (r.reads.empty() && r.writes.empty() && r.times == 1) return std::string{slot.whole};
   std::string text;
@@ -336,7 +338,7 @@ std::string text_of(const wire::field& slot, const wire::node& node, const run_o
   return text;
 }
 
-// Returns what the file says of the shapes of values with new names.
+// Returns the file's shapes of values with new names.
 std::string shapes_of(const wire::graph& g, const names& made) {
   std::map<string_view, const wire::value_info*> known;
   for (const auto* all : {&g.values, &g.outputs}) {
@@ -380,7 +382,7 @@ std::string onnx_in_order(const std::string& path, string_view file, const shape
     throw input_error(path, "a node of its graph needs what a later one makes");
   }
 
-  // The runs in the places of the nodes, those that are more behind the last place.
+  // Puts the runs in the places of the nodes, further ones behind the last place.
   std::string body;
   std::size_t next = 0;
   const auto append_run = [&] {

@@ -22,7 +22,7 @@ bool holds_nothing(const shape& s) {
   return std::find(s.begin(), s.end(), 0) != s.end();
 }
 
-// Drops nodes whose results nobody reads, from the back.
+// Drops nodes without a used result, from the back.
 void drop_unused(description& m) {
   std::set<std::string> used(m.outputs.begin(), m.outputs.end());
   std::vector<node> kept;
@@ -37,7 +37,8 @@ void drop_unused(description& m) {
   m.nodes = std::move(kept);
 }
 
-// Each result is rounded once, as by the table's kernel, which is far slower (bench_model_halves).
+// Returns whether the node gains. Each result is rounded once, as by the table's kernel, which is far slower
+// (bench_model_halves).
 bool gains_by_widening(const op::request& q) {
   const element type = q.inputs[0]->type;
   return (type == element::f16 || type == element::bf16) &&
@@ -161,7 +162,7 @@ void inference::add(node n) {
     if (!n.outputs[i].empty()) know(n.outputs[i], std::move(folded[i]));
   }
   if (!folded.empty()) return;
-  // What holds nothing is known.
+  // An empty value is known.
   bool computes = false;
   for (std::size_t i = 0; i < n.outputs.size(); ++i) {
     if (n.outputs[i].empty()) continue;
@@ -175,8 +176,8 @@ void inference::add(node n) {
   if (computes) left_.push_back(std::move(n));
 }
 
-// Before opset 7 an operand lies along an axis of the other one: with dimensions of 1 behind its own it broadcasts as
-// it has done since.
+// Widens an operand of before opset 7, which lies along an axis of the other one. With dimensions of 1 behind its own
+// it broadcasts as it has done since.
 void inference::widen_operand(node& n) {
   const std::size_t ones = op::trailing_ones(request_of(m_, n, types_));
   if (ones == 0) return;
@@ -197,7 +198,7 @@ void inference::add_wide(const node& n, element type) {
     if (name.empty()) {
       name = fresh(n, "wide");
       add_cast(n, input, name, element::f32);
-      // A constant is kept once. Of what is computed each reader makes its own, which lives no longer than that.
+      // Keeps a constant once. Each reader makes its own copy of a computed value, which lives no longer than that.
       if (constant(name) != nullptr) widened_[input] = name;
     }
     input = name;
@@ -236,7 +237,7 @@ const value_info& inference::type_of(const node& n, const std::string& name) con
   return found->second;
 }
 
-// Bytes that a copy of the node takes, about.
+// Returns about the bytes that a copy of the node takes.
 bytes inference::copied_by(const node& n, const renaming& names) {
   bytes size = 512 + n.name.size() + names.prefix.size();
   for (const auto* list : {&n.inputs, &n.outputs}) {

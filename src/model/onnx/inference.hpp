@@ -1,6 +1,6 @@
-// Inference while it goes on: what is known of the values so far, and how each kind of node is added to that. Nodes are
-// added in infer.cpp; those with sub-graphs, which are put in their place, in bodies.cpp; those of sequences and
-// optionals, which are names of values and nothing else by then, in lists.cpp.
+// Inference while it goes on: the facts known of the values so far, and the addition of each kind of node. Nodes are
+// added in infer.cpp, those with sub-graphs in bodies.cpp, which puts these in their place. Nodes of sequences and
+// optionals, which are only names of values by then, are added in lists.cpp.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class inference {
   value_types run();
 
  private:
-  // A sequence: the values that it holds, of one element type (`other`: nothing says which). Or an optional that holds
-  // nothing; one that holds something is that.
+  // A sequence: the values that it holds, of one element type (`other`: unknown). Or an optional that holds nothing;
+  // one with a value is that value.
   struct list {
     std::vector<std::string> of;
     element type = element::other;
@@ -31,7 +31,7 @@ class inference {
   struct renaming {
     std::string prefix;
     scoped_names of;
-    // Bytes that the name takes in a copy, about. A short one may stand for a long one.
+    // Returns about the bytes that the name takes in a copy. A short one may stand for a long one.
     [[nodiscard]] bytes copied_by(const std::string& name) const {
       return 2 * (32 + prefix.size() + std::max(name.size(), of(name).size()));
     }
@@ -57,7 +57,7 @@ class inference {
   void add_along(const node& n, const char* op, const std::string& input, std::int64_t axis, const std::string& output);
   [[nodiscard]] std::string fresh(const node& n, const char* what);
   [[nodiscard]] std::string keep(const node& n, const char* what, element type, shape s, std::int64_t value);
-  // One behind the other along an axis, or along a new dimension there.
+  // Adds the parts one behind the other along an axis, or along a new dimension there.
   void add_joined(const node& n, std::vector<std::string> parts, const std::string& output, std::int64_t axis,
                   bool anew);
 
@@ -93,7 +93,7 @@ class inference {
   void add_optional(const node& n);
   void add_has_element(const node& n);
   void add_get_element(const node& n);
-  // The outputs of the model, a sequence as what it holds.
+  // Spreads the outputs of the model: a sequence becomes its values.
   void spread_outputs();
 
   static constexpr std::size_t most_unfolded = std::size_t{1} << 14;

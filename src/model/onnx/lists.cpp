@@ -1,5 +1,5 @@
-// Sequences and optionals: how long they are, and which element is asked for, is known while shapes are inferred, so
-// that they are gone by then. What is not known is refused.
+// Sequences and optionals. Their lengths and the elements read are known while shapes are inferred, so that they are
+// gone after that. Unknown ones are refused.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace berth::model {
 
 namespace {
 
-// The whole numbers of a constant; none where it is not known now, or of another type.
+// Returns the whole numbers of a constant; none if it is not known now, or of another type.
 std::optional<shape> integers_of(const tensor* t) {
   if (t == nullptr || (t->type != element::i64 && t->type != element::i32)) return std::nullopt;
   shape values(t->data.size() / static_cast<std::size_t>(element_size(t->type)));
@@ -74,7 +74,7 @@ void inference::put_in(const node& n, list& l, std::size_t at, const std::string
   l.of.insert(l.of.begin() + static_cast<std::ptrdiff_t>(at), name);
 }
 
-// The place that input i names, counted from the end where it is negative; `otherwise` where none is named.
+// Returns the place that input i names, counted from the end if it is negative; `otherwise` if none is named.
 std::size_t inference::place_in(const node& n, std::size_t i, std::size_t places, std::size_t otherwise) const {
   if (i >= n.inputs.size() || n.inputs[i].empty()) return otherwise;
   const auto known = integers_of(constant(tensor_of(n, i)));
@@ -88,7 +88,7 @@ std::size_t inference::place_in(const node& n, std::size_t i, std::size_t places
   return static_cast<std::size_t>(at < 0 ? at + length : at);
 }
 
-// The node's result is that value.
+// Makes the node's result that value.
 void inference::alias(const node& n, const std::string& input) {
   add({n.name, "Identity", {input}, {n.outputs[0]}, {}});
 }
@@ -195,7 +195,7 @@ void inference::add_concat(const node& n) {
   add_joined(n, from.of, n.outputs[0], attribute_or<std::int64_t>(m_, n, "axis", 0), anew);
 }
 
-// The body once for each element; an input that is no sequence is the same each time.
+// Adds the body once for each element; an input that is no sequence is the same each time.
 void inference::add_map(const node& n) {
   const subgraph& body = body_of(n, "body");
   const std::size_t length = sequence(n, 0).of.size();

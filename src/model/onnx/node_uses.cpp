@@ -10,7 +10,7 @@
 
 namespace berth::model {
 
-// From the back: nodes whose results somebody reads.
+// Finds used nodes from the back.
 node_uses uses_of(const wire::graph& g) {
   node_uses all{std::vector<bool>(g.nodes.size()), {}};
   all.captured.resize(all.used.size());
@@ -43,7 +43,7 @@ bool runs_once(const wire::node& n) {
 
 namespace {
 
-// Nodes that make what node n of the graph reads, by rising number.
+// Returns the nodes whose results node n of the graph reads, by rising number.
 std::vector<std::uint32_t> producers_of(const berth::graph& g, std::uint32_t n) {
   std::vector<std::uint32_t> made;
   for (const value_id v : g.nodes()[n].inputs) {
@@ -54,8 +54,8 @@ std::vector<std::uint32_t> producers_of(const berth::graph& g, std::uint32_t n) 
   return made;
 }
 
-// Nodes of the graph that others wait for. Each list on its own may be as long as the graph, all together the square
-// of the file: one longer than this becomes its last node, and those of all such lists keep the file's order.
+// Nodes of the graph that others wait for. Each list may be as long as the graph, and all together the square of the
+// file. A list longer than this becomes its last node, and the nodes of all such lists keep the file's order.
 constexpr std::size_t most_waited_for = 64;
 
 class waiting {

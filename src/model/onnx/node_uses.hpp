@@ -1,4 +1,4 @@
-// The nodes of a file that are needed, and the pairs of which one waits for the other.
+// The nodes of a file that are needed, and the pairs in which one waits for the other.
 #pragma once
 
 #include <set>
@@ -16,12 +16,12 @@ struct node_uses {
 };
 [[nodiscard]] node_uses uses_of(const wire::graph& g);
 
-// A second run may give something else: the node is random, of a domain that is not ONNX's, or has a sub-graph with
+// Returns whether a second run may differ: the node is random, of a domain other than ONNX's, or has a sub-graph with
 // such a node. A Dropout counts in a sub-graph only, whether it trains or not.
 [[nodiscard]] bool runs_once(const wire::node& n);
 
-// Fills made.before from made.graph and made.node_of: nodes of the file that are none of the graph pass on what they
-// wait for.
+// Fills made.before from made.graph and made.node_of. Nodes of the file outside of the graph pass on the nodes that
+// they wait for.
 void add_before(shapes_graph& made, const wire::graph& g);
 
 }  // namespace berth::model

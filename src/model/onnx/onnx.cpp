@@ -67,7 +67,7 @@ class reader {
     }
   }
 
-  // Keeps what the file says of a value, for inference to compare.
+  // Keeps the file's type of a value, for inference to compare.
   void declare(const wire::value_info& v) {
     if (v.type.kind != wire::type_kind::tensor) return;
     declared_type said{v.type.element, v.type.has_shape, {}};
@@ -96,7 +96,7 @@ class reader {
     if (const std::string idle = said.unused(); !idle.empty()) fail("no input has a dimension called '" + idle + "'");
   }
 
-  // An input that is a sequence or an optional: how many tensors it is, and what each is like, the caller says.
+  // An input that is a sequence or an optional. The caller gives the number of its tensors, and their shapes.
   struct list_input {
     bool nothing = false, sequence = false;
     std::int64_t type = 0;  // of the elements, by ONNX's number
@@ -139,7 +139,7 @@ class reader {
     shape s;
     if (type.shape.size() > op::most_rank) fail("input '" + name + "' has too many dimensions");
     for (const auto& dim : type.shape) s.push_back(said.find_or_note(name, static_cast<int>(s.size()), dim));
-    // Where the file says nothing it has as many dimensions as were said.
+    // An input without a shape has as many dimensions as the caller gave.
     for (int d = 0; !type.has_shape; ++d) {
       const auto size = said.find(name, d, nullptr);
       if (!size && d == 0) said.note("input '" + name + "': its shape", name + ".0");
@@ -152,7 +152,7 @@ class reader {
     return name + "[" + std::to_string(i) + "]";
   }
 
-  // The tensors of which the input is made, and the node that makes it of them. An optional that holds something is it.
+  // Adds the tensors of the input, and the node that makes it of them. An optional with a value is that value.
   void add_list_input(const wire::value_info& v) {
     const std::string& name = own(v.name);
     const list_input& l = lists_.at(name);
@@ -192,8 +192,8 @@ class reader {
     return made;
   }
 
-  // A name of the file. Constants of sub-graphs are hoisted as "#3/NAME", and what is computed in them gets names like
-  // "@3/NAME" (infer.cpp): a value of the file called so would be taken for one of them.
+  // Returns a name of the file. Constants of sub-graphs are hoisted as "#3/NAME", and their values get names like
+  // "@3/NAME" (infer.cpp). A value of the file with such a name would be taken for one of them.
   const std::string& own(const std::string& name) {
     (void)name_of(out_.source, name);
     if (!name.empty() && (name[0] == '#' || name[0] == '@')) {
@@ -203,7 +203,7 @@ class reader {
     return name;
   }
 
-  // Refuses an operator that the file's opset has not, and attributes that it has not there.
+  // Refuses an operator, and attributes, that the file's opset lacks.
   void check(const node& made, const wire::node& n) const {
     const std::int64_t opset = n.domain == "ai.onnx.preview.training" ? 1 : out_.opset;
     const onnx_operator* row = find_onnx_operator(n.op);

@@ -1,5 +1,5 @@
-// The operators of ONNX: in which opsets each was defined anew, and which attributes it has there. The
-// kernels are rows of another table (berth/op/operator.hpp).
+// The operators of ONNX: the opsets that defined each anew, and its attributes there. The kernels are rows of another
+// table (berth/op/operator.hpp).
 #pragma once
 
 #include <cstdint>

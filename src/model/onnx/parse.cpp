@@ -63,7 +63,7 @@ class parser {
     read(f.body, m);
     return m;
   }
-  // The message that stands there once: parts of one that stands there twice are joined.
+  // Reads the message of a field; joins two occurrences.
   template <class Message>
   void join_first(std::vector<Message>& all, const field& f) {
     if (!all.empty()) return read_into(all.front(), f);

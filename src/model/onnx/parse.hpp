@@ -8,9 +8,9 @@
 
 namespace berth::model::wire {
 
-// Parses `file`, which must outlive the result. Throws input_error, with the place of the first byte that is wrong: not
-// ONNX, truncated, messages more than 100 deep, no graph, or parts that take more than 512 MiB and 16 times the file.
-// O(file).
+// Parses `file`, which must outlive the result. Throws input_error with the place of the first wrong byte. The file is
+// not ONNX, truncated or without a graph, or has messages more than 100 deep. The parts may take 512 MiB and 16 times
+// the file. O(file).
 [[nodiscard]] model parse(const std::string& path, std::string_view file);
 
 }  // namespace berth::model::wire

@@ -1,4 +1,4 @@
-// The parts of an ONNX file's messages, as both readers take them.
+// The parts of an ONNX file's messages, for both readers.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ namespace berth::model {
 // Adds the names that the node's sub-graphs read of the graph around them, and so the node itself.
 void add_captured(const wire::node& n, std::set<std::string>& names);
 
-// By node of the graph, which nodes before it make what it reads.
+// Returns by node of the graph the earlier nodes whose results it reads.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> makers_of(const wire::graph& g);
 
-// ONNX's own, or one of the optimizers of ai.onnx.preview.training that the table of operators has.
+// Returns whether it is ONNX's own, or an optimizer of ai.onnx.preview.training in the table of operators.
 [[nodiscard]] bool is_known_domain(const wire::node& n);
 
-// Returns the name. Throws input_error where it is not one line, since names stand in every message and report.
+// Returns the name. Throws input_error if it is not one line, since names stand in every message and report.
 const std::string& name_of(const std::string& path, const std::string& name);
 
-// The elements as they lie in memory, whatever their number; none where the type is not one of `element` or the data
-// lies in another file.
+// Returns the elements as they lie in memory, however many. Returns nothing if the type is not one of `element` or the
+// data lies in another file.
 [[nodiscard]] std::optional<std::vector<std::byte>> data_of(const wire::tensor& t);
 
 // Takes over a number, a text or a list; false for an attribute of another kind.

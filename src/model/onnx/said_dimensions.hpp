@@ -15,19 +15,19 @@ class said_dimensions {
  public:
   explicit said_dimensions(const dimensions& said);
 
-  // Returns dimension d of a value: the file's, or the size said of "VALUE.d" or of the name that the file has for it.
-  // A size of -1 in the file is none. `dim`: null where the file says nothing.
+  // Returns dimension d of a value: the file's, or the caller's size of "VALUE.d" or of the file's name for it. A size
+  // of -1 in the file is none. `dim`: null if the file gives none.
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& value, int d, const wire::dimension* dim);
-  // The same; one that stays open is kept for complaint(), and is 1.
+  // Returns the same; one that stays open is kept for complaint(), and is 1.
   [[nodiscard]] std::int64_t find_or_note(const std::string& input, int d, const wire::dimension& dim);
-  // What was said of the name itself ("x.length").
+  // Returns the caller's value of the name itself ("x.length").
   [[nodiscard]] std::optional<std::int64_t> find(const std::string& name);
-  // Keeps for complaint() that `what` is open, and what to say: "NAME=N".
+  // Keeps for complaint() that `what` is open, and the option that helps: "NAME=N".
   void note(const std::string& what, const std::string& name);
-  // Names every input's open dimension and what to say, in one line; empty where there is none.
+  // Names every input's open dimension and the option that helps, in one line; empty if there is none.
   [[nodiscard]] std::string complaint() const;
   [[nodiscard]] bool empty() const { return said_.empty(); }
-  // One of those that were said of nothing; empty: all were of something.
+  // Returns a name given by the caller that matched no dimension; empty if all matched.
   [[nodiscard]] std::string unused() const { return unused_.empty() ? "" : *unused_.begin(); }
 
   // "say it with --dim NAME=N"

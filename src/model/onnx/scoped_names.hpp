@@ -1,4 +1,4 @@
-// What the names of a graph stand for, while the graphs inside it are read one after another.
+// The meanings of a graph's names, while the graphs inside it are read one after another.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace berth::model {
 // One table for all depths: a copy for every inner graph would be the square of the file.
 class scoped_names {
  public:
-  // Itself where nothing was said of it.
+  // Returns the meaning, or the name itself if it has none.
   [[nodiscard]] const std::string& operator()(const std::string& name) const {
     const auto found = of_.find(name);
     return found == of_.end() || !found->second ? name : *found->second;
@@ -26,7 +26,7 @@ class scoped_names {
   // It is the inner graph's own.
   void hide(const std::string& name) { say(name, std::nullopt); }
 
-  // What is said while one lives is forgotten with it.
+  // Meanings given while one lives are forgotten with it.
   class inner_graph {
    public:
     explicit inner_graph(scoped_names& names) : names_{names}, before_{names.said_.size()} {}

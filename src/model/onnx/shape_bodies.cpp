@@ -1,5 +1,5 @@
-// Nodes with graphs inside: results as the graphs make them, and the memory that the largest of them needs while it
-// runs as the node's workspace.
+// Nodes with graphs inside: their results are those of the graphs. A node's workspace is the memory that the largest of
+// them needs while it runs.
 #include <algorithm>
 #include <cstring>
 
@@ -218,7 +218,7 @@ shapes_reader::inside shapes_reader::ask_loop(const node& n, const wire::node& f
   return made;
 }
 
-// Returns how often a Loop runs at most: as its input says, else as the file or the caller says of what it collects.
+// Returns the most rounds of a Loop: by its input, else by the file's or the caller's size of its collected results.
 std::int64_t shapes_reader::rounds_of(const node& n, const std::string& collected) {
   const auto most = n.inputs.empty() ? m_.constants.end() : m_.constants.find(n.inputs[0]);
   if (most != m_.constants.end() && most->second.data.size() == sizeof(std::int64_t)) {

@@ -40,7 +40,7 @@ bool has(const shape_query& q, std::size_t i) {
 std::int64_t number(const shape_query& q, const char* name, std::int64_t fallback) {
   return op::attribute_or(q.n.attributes, name, fallback);
 }
-// The whole numbers that input i is.
+// Returns the whole numbers that input i is.
 shape list(const shape_query& q, std::size_t i) {
   (void)input(q, i);
   op::request ask{.op = q.n.op, .opset = q.opset};

@@ -53,8 +53,8 @@ struct shape_query {
   std::vector<const tensor*> constants;  // null: not known
 };
 
-// Returns the type of the first result where an attribute or a rule of its own sets it, as QuantizeLinear's
-// output_dtype and Cast's `to`; none where the results' types follow the table. Throws types_disagree.
+// Returns the type of the first result if an attribute or a rule of its own sets it, as QuantizeLinear's output_dtype
+// and Cast's `to`. Returns nothing if the table decides. Throws types_disagree.
 [[nodiscard]] std::optional<std::int64_t> type_set_by(const shape_query& q);
 
 // Sets the results of an operator that the table has no kernels for. Returns why it cannot, or "".

@@ -1,5 +1,5 @@
-// Reading a graph of an ONNX file by its shapes alone, while it goes on: the file's graph (shapes_graph.cpp) and the
-// graphs inside its nodes (shape_bodies.cpp).
+// Reads a graph of an ONNX file by its shapes alone: the file's graph (shapes_graph.cpp) and the graphs inside its
+// nodes (shape_bodies.cpp).
 #pragma once
 
 #include <optional>

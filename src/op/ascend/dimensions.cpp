@@ -1,4 +1,4 @@
-// Along dimensions: softmax, sums, extremes, orders, norms.
+// Operators along dimensions: softmax, sums, extremes, orders, norms.
 #include <algorithm>
 
 #include "op/ascend/rows.hpp"
@@ -73,7 +73,7 @@ asking layer_norm(setting& s) {
   };
 }
 
-// y, and the inverse of each root, which aclnn wants a place for and nobody here reads.
+// Asks for y, and for the inverse of each root: aclnn wants a place for it, and it is not read.
 asking rms_norm(setting& s) {
   require(s.outputs.size() == 1, "the device gives one result");
   const shape& whole = shape_of(s.q, 0);
@@ -90,7 +90,7 @@ asking rms_norm(setting& s) {
   };
 }
 
-// With statistics that are given; the results of training have no place.
+// Asks with given statistics; the results of training have no place.
 asking batch_norm(setting& s) {
   require(s.outputs.size() == 1, "the device gives one result");
   return [f = s.first, epsilon = static_cast<double>(attribute_or<float>(s.q, "epsilon", 1e-5F))](

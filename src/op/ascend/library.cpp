@@ -7,7 +7,7 @@
 namespace berth::op::ascend {
 namespace {
 
-// In the order in which they are asked: the umbrella comes last, as a simulator or an old CANN has all in one.
+// In the order of the look-up: the umbrella comes last, as a simulator or an old CANN has all in one.
 constexpr std::array names{"libopapi.so",    "libopapi_math.so",        "libopapi_nn.so",
                            "libopapi_cv.so", "libopapi_transformer.so", "libnnopbase.so",
                            "libascendcl.so"};

@@ -1,6 +1,6 @@
-// aclnn, opened at run time as the device's library is (src/device/ascend/library.hpp): the operators of libopapi.so or
-// of the libraries that newer versions of CANN split it into, tensors and executors of libnnopbase.so. Source: the
-// headers of ops-math at c4193324, ops-nn at e5c3fa93 and opbase at aa3cd74b.
+// aclnn, opened at run time as the device's library is (src/device/ascend/library.hpp). It has the operators of
+// libopapi.so, or of the libraries that newer versions of CANN split it into, and tensors and executors of
+// libnnopbase.so. Source: the headers of ops-math at c4193324, ops-nn at e5c3fa93 and opbase at aa3cd74b.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ inline constexpr status refused_parameter = 161002;
 inline constexpr std::size_t most_dimensions = 8;
 inline constexpr std::uintptr_t data_alignment = 32;
 
-// aclFormat of a tensor of so many dimensions. Convolutions and pools take the names of their dimensions only, the
-// others any; torch_npu gives them to every operator.
+// Returns the aclFormat of a tensor of so many dimensions. Convolutions and pools take the names of their dimensions
+// only, the others any; torch_npu gives them to every operator.
 [[nodiscard]] int format_of(std::size_t dimensions) noexcept;
-// aclDataType; -1 where it has none.
+// Returns the aclDataType; -1 if there is none.
 [[nodiscard]] int data_type(element e) noexcept;
 
 #define BERTH_ACLNN_FUNCTIONS(X)                                                                                      \
@@ -52,11 +52,11 @@ struct functions {
 #undef BERTH_ACLNN_MEMBER
   const driver::functions* runtime = nullptr;
 
-  // A function of an operator's pair; null where this CANN has none of that name.
+  // Returns a function of an operator's pair; null if this CANN has none of that name.
   [[nodiscard]] void* find(const char* name) const noexcept;
 };
 
-// Null where there is no such library, one without operators, or no AscendCL.
+// Returns null if there is no such library, one without operators, or no AscendCL.
 [[nodiscard]] const functions* load();
 
 }  // namespace berth::op::ascend

@@ -1,6 +1,6 @@
-// The first phase is called once for the size of the workspace, with tensors that lie nowhere, and once for each set of
-// addresses. Its executor is kept where aclnn lets it run again (operators that copy on their way may not); where not,
-// the first phase comes before every run, as it does in every program that uses aclnn.
+// The first phase is called once for the size of the workspace, with tensors without addresses, and once for each set
+// of addresses. Its executor is kept if aclnn lets it run again, which operators that copy on their way may not.
+// Otherwise the first phase comes before every run, as in every program that uses aclnn.
 #include "op/ascend/operation.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class asked {
     if (s != success) executor_ = nullptr;
     return s;
   }
-  // Whether it may run more than once.
+  // Returns whether it may run more than once.
   [[nodiscard]] bool repeat() {
     repeatable_ = acl_.aclSetAclOpExecutorRepeatable(executor_) == success;
     if (!repeatable_) driver::forget_text(*acl_.runtime);
@@ -52,7 +52,7 @@ class asked {
   [[nodiscard]] std::uint64_t workspace() const noexcept { return workspace_; }
 
  private:
-  // Data starts at a multiple of 32; what a view begins behind it is the tensor's offset.
+  // Data starts at a multiple of 32; a view's distance from it is the tensor's offset.
   [[nodiscard]] tensor_handle* create(const tensor_type& t, void* address) const {
     const auto size = static_cast<std::int64_t>(element_size(t.type));
     const auto at = reinterpret_cast<std::uintptr_t>(address);
@@ -77,7 +77,7 @@ class asked {
   bool repeatable_ = false;
 };
 
-// Of the operation's workspace: aclnn's own comes first.
+// The layout of the operation's workspace: aclnn's own comes first.
 struct layout {
   bytes own = 0;
   std::vector<bytes> unasked{};  // where the results lie that the caller does not want

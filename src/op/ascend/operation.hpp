@@ -12,13 +12,13 @@
 
 namespace berth::op::ascend {
 
-// Both functions of one operator, and how its first phase is called. What `ask` needs besides its tensors lives in it.
+// Both functions of one operator, and the call of its first phase. `ask` holds its other arguments.
 struct call {
   const char* name = "";
-  // By operand; strides are set. What stands behind the operands are results that nobody wants and that aclnn wants a
-  // place for: they lie in the operation's workspace.
+  // By operand; strides are set. Types behind the operands are unwanted results that aclnn needs a place for: they lie
+  // in the operation's workspace.
   std::vector<tensor_type> types{};
-  // The operands up to this one go as one list of tensors, which comes in the place of the first.
+  // The operands up to this one go as one list of tensors, in the place of the first.
   std::size_t listed = 0;
   std::function<status(tensor_handle* const* operands, const list_handle* list, std::uint64_t* workspace,
                        executor_handle** executor)>
@@ -27,12 +27,13 @@ struct call {
   bool apart = false;  // the result lies over no operand, also where the table's row would bear it
 };
 
-// The device's context, current on this thread for as long as the answer lives.
+// Makes the device's context current on this thread for as long as the answer lives.
 [[nodiscard]] inline driver::current_context in_context_of(const functions& acl, const device& on) noexcept {
   return {*acl.runtime, static_cast<driver::context>(on.native())};
 }
 
-// Throws refusal where the first phase refuses the tensors. `rules`: by operand. The operation keeps the device open.
+// Makes the operation. Throws refusal if the first phase refuses the tensors. `rules`: by operand. Keeps the device
+// open.
 [[nodiscard]] std::unique_ptr<operation> make_operation(const functions& acl, const device& on, call how,
                                                         const std::vector<operand_rule>& rules);
 

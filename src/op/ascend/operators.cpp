@@ -25,7 +25,7 @@ const row* find_row(const std::string& op) {
 }
 
 served serve_on(const device& on, const functions& acl, const request& q, std::vector<tensor_type> outputs) {
-  // The table's own kernel says what the request means and where a result may lie; it is not run.
+  // The table's own kernel, which is not run, gives the request's meaning and the places of a result.
   served s = serve(q, std::move(outputs));
   if (s.run == nullptr) return s;
   const row* r = find_row(q.op);

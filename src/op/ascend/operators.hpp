@@ -1,4 +1,4 @@
-// Which operator of aclnn computes a row of the table, and how it is told.
+// The operator of aclnn that computes each row of the table, and its arguments.
 #pragma once
 
 #include "berth/core/result.hpp"

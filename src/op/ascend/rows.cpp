@@ -28,7 +28,6 @@ void require(bool holds, const char* why) {
   if (!holds) refuse(why);
 }
 
-// Both functions of the operator of that name.
 void take_functions(setting& s, const char* name) {
   s.how.name = name;
   s.first = s.acl.find((std::string{name} + "GetWorkspaceSize").c_str());
@@ -36,7 +35,7 @@ void take_functions(setting& s, const char* name) {
   if (s.first == nullptr || s.how.run == nullptr) refuse(std::string{"this CANN lacks "} + name);
 }
 
-// --- how an operator is asked, by the form of its parameters ---
+// --- calls of an operator, by the form of its parameters ---
 
 asking one(setting& s) {
   return [f = s.first](tensors t, const list_handle*, sizes w, made e) {

@@ -1,4 +1,5 @@
-// How a row of the table is put to an operator of aclnn: one function a form of parameters, in the file of its family.
+// Calls of aclnn's operators for rows of the table: one function for each form of parameters, in the file of its
+// family.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ using sizes = std::uint64_t*;
 using made = executor_handle**;
 using asking = decltype(call::ask);
 
-// What a row has at hand while it says how its operator is asked.
+// The arguments of a row that says how its operator is called.
 struct setting {
   const functions& acl;
   const request& q;
@@ -43,8 +44,8 @@ status asked_of(void* function, Parameters... parameters) {
   return reinterpret_cast<status (*)(Parameters...)>(function)(parameters...);
 }
 
-// Products of f32 as exactly as the chip computes them: in f32 (cubeMathType 0), and where that is refused, as it is by
-// chips whose matrix unit knows f16 only, with what it allows itself (1).
+// Asks for products of f32 as exactly as the chip computes them: in f32 (cubeMathType 0). Chips whose matrix unit knows
+// f16 only refuse that, and then choose the precision themselves (1).
 template <class Ask>
 status most_exact(const functions& acl, Ask ask) {
   const status exact = ask(std::int8_t{0});
@@ -53,12 +54,12 @@ status most_exact(const functions& acl, Ask ask) {
   return ask(std::int8_t{1});
 }
 
-// Scalars and arrays live as long as what asks with them.
+// Scalars and arrays live as long as the function that asks with them.
 using scalar = std::shared_ptr<const scalar_handle>;
 using array = std::shared_ptr<const array_handle>;
 [[nodiscard]] scalar scalar_of(const setting& s, element type, const void* value);
 [[nodiscard]] scalar scalar_of(const setting& s, float value);
-// The number that this input is; refuses what is computed at run time.
+// Returns the number that this input is; refuses one that is computed at run time.
 [[nodiscard]] scalar constant_of(const setting& s, std::size_t input);
 [[nodiscard]] array array_of(const setting& s, const std::vector<std::int64_t>& values);
 template <class From>
@@ -68,16 +69,16 @@ template <class From>
 
 [[nodiscard]] element type_of(const setting& s);
 void require(bool holds, const char* why);
-// Both functions of the operator of that name; refuses where this CANN lacks them.
+// Takes both functions of the operator of that name; refuses if this CANN lacks them.
 void take_functions(setting& s, const char* name);
 
-// One input, one output; two and one.
+// Ask with one input and one output; with two and one.
 [[nodiscard]] asking one(setting& s);
 [[nodiscard]] asking two(setting& s);
-// One input, a number, one output: a dimension, a diagonal, an approximation. An array in its place.
+// Ask with one input, a number (a dimension, a diagonal, an approximation) and one output. An array in its place.
 [[nodiscard]] asking numbered(setting& s, std::int64_t number);
 [[nodiscard]] asking with_array(setting& s, const std::vector<std::int64_t>& values);
-// Dimensions that are reduced, and whether they stay.
+// Asks with the dimensions to reduce, and whether they stay.
 [[nodiscard]] asking reducing(setting& s, const std::vector<std::int64_t>& axes, bool keep);
 [[nodiscard]] asking reducing_to_type(setting& s, const std::vector<std::int64_t>& axes, bool keep);
 

@@ -1,4 +1,4 @@
-// What moves elements and computes nothing.
+// Operators that move elements and compute nothing.
 #include <algorithm>
 
 #include "op/ascend/rows.hpp"

@@ -14,7 +14,8 @@ bool is_even(const window& w) {
   return w.pads_begin == w.pads_end;
 }
 
-// One number a dimension where both ends are alike; of one and of two dimensions also both ends, one after the other.
+// Returns one number a dimension if both ends are alike; of one and of two dimensions also both ends, one after the
+// other.
 numbers both_ends(const window& w) {
   if (is_even(w)) return w.pads_begin;
   require(w.kernel.size() <= 2, "the device pads both ends of three dimensions alike");
@@ -55,7 +56,7 @@ asking transposed_convolution(setting& s) {
   return convolving(s, w, w.pads_begin, true, attribute_or(s.q, "output_padding", numbers(w.kernel.size(), 0)));
 }
 
-// The window of a pool. The device's pools pass over planes: a row is a plane of one row.
+// Returns the window of a pool. The device's pools pass over planes: a row is a plane of one row.
 window pooled(setting& s) {
   window w = window_of(s.q, shape_of(s.q, 0), {});
   require(w.kernel.size() <= 2, "the device's pools have at most two spatial dimensions");
@@ -103,7 +104,7 @@ asking average_pool(setting& s) {
   };
 }
 
-// Over all spatial dimensions.
+// Returns all spatial dimensions.
 numbers spatial(const setting& s) {
   numbers axes(s.rank() - 2);
   std::iota(axes.begin(), axes.end(), 2);

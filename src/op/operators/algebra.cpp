@@ -11,7 +11,7 @@ namespace berth::op {
 
 namespace {
 
-// The labels of one operand's dimensions. Those that "..." stands for have labels of their own: -1 is the last of them.
+// The labels of one operand's dimensions. Dimensions under "..." have labels of their own: -1 is the last of them.
 using labels = std::vector<int>;
 
 struct terms {
@@ -19,7 +19,7 @@ struct terms {
   labels result;
 };
 
-// `rank`: of the operand, or what "..." takes in all where the result is read.
+// `rank`: that of the operand, or the dimensions of "..." if this is the result's text.
 labels labels_of(std::string_view text, std::size_t ellipsis) {
   labels to;
   bool seen = false;
@@ -72,7 +72,7 @@ terms terms_of(const request& q) {
     t.result = labels_of(all.substr(arrow + 2), widest);
     return t;
   }
-  // Without an arrow: what "..." stands for, then every letter that is there once, in the order of the alphabet.
+  // Without an arrow: the labels of "...", then every letter that occurs once, in the order of the alphabet.
   for (std::size_t k = widest; k > 0; --k) t.result.push_back(-static_cast<int>(k));
   std::map<int, int> times;
   for (const labels& term : t.inputs) {
@@ -84,7 +84,7 @@ terms terms_of(const request& q) {
   return t;
 }
 
-// How far each label goes; an extent of 1 is broadcast over those of other terms.
+// Returns the extent of each label; 1 is broadcast over those of other terms.
 std::map<int, std::int64_t> extents_of(const request& q, const terms& t) {
   std::map<int, std::int64_t> extents;
   const auto fit = [](std::int64_t a, std::int64_t b, bool broadcast) {
@@ -133,7 +133,7 @@ types einsum_type(const request& q) {
   return {dense(input(q, 0).type, to)};
 }
 
-// By label: how far apart its elements lie in an operand. A label that stands twice walks along a diagonal.
+// Returns by label the distance of its elements in an operand. A label that stands twice walks along a diagonal.
 strides strides_by(const tensor_type& t, const labels& own, const labels& walked) {
   const strides by = strides_of(t);
   strides to(walked.size(), 0);
@@ -200,7 +200,7 @@ types determinant_type(const request& q) {
   if (s.size() < 2 || s[s.size() - 1] != s[s.size() - 2]) refuse("the last two dimensions are no square");
   return {dense(input(q, 0).type, {s.begin(), s.end() - 2})};
 }
-// By elimination with the largest pivot of each column; overwrites the n by n elements.
+// Eliminates with the largest pivot of each column; overwrites the n by n elements.
 double eliminated(double* m, std::int64_t n) noexcept {
   double product = 1;
   for (std::int64_t c = 0; c < n; ++c) {

@@ -40,7 +40,7 @@ C power(C base, C exponent) {
     return std::pow(base, exponent);
 }
 
-// The remainder with the divisor's sign; with the dividend's where p[0].
+// Returns the remainder with the divisor's sign; with the dividend's if p[0].
 template <class C>
 C remainder_of(const double* p, C a, C b) {
   if constexpr (std::is_floating_point_v<C>) {

@@ -1,4 +1,4 @@
-// Operators whose result's shape depends on values: they are found in phase one, of constants.
+// Operators whose result's shape depends on values. Phase one finds them, from constants.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,7 +11,7 @@ namespace berth::op {
 
 namespace {
 
-// Elements that phase one looks at to find the shape of a result.
+// The most elements that phase one looks at to find the shape of a result.
 constexpr std::size_t most_looked_at = std::size_t{1} << 24;
 
 types non_zero_type(const request& q) {
@@ -71,7 +71,7 @@ made compress(const request& q, const types& outputs) {
   const auto size = static_cast<std::int64_t>(element_size(from.type));
   const std::int64_t outer = count_of({from.shape.begin(), from.shape.begin() + cut});
   const std::int64_t row = count_of({from.shape.begin() + cut + 1, from.shape.end()}) * size;
-  // Indices that follow one another are one copy.
+  // A run of indices that follow one another: one copy.
   struct piece {
     std::int64_t begin, count;
   };
@@ -95,7 +95,7 @@ made compress(const request& q, const types& outputs) {
   return holding(function(q, outputs, run), held);
 }
 
-// Greedy choice of boxes by their scores, none that overlaps a chosen one by more than a share of what both cover.
+// A box of a greedy choice by scores: none may overlap a chosen one by more than a share of what both cover.
 struct box {
   double top, left, bottom, right;
   [[nodiscard]] double area() const noexcept { return (bottom - top) * (right - left); }
@@ -118,7 +118,7 @@ std::vector<box> boxes_of(const request& q) {
   }
   return boxes;
 }
-// Batch, class and box of each that is chosen.
+// Returns batch, class and box of each chosen one.
 std::vector<std::int64_t> boxes_chosen(const request& q) {
   const shape &boxes_shape = shape_of(q, 0), &scores_shape = shape_of(q, 1);
   if (boxes_shape.size() != 3 || scores_shape.size() != 3 || boxes_shape[2] != 4 || boxes_shape[0] != scores_shape[0] ||
@@ -170,17 +170,17 @@ made choose_boxes(const request& q, const types& outputs) {
   });
 }
 
-// What is there once: elements, or the slices along an axis.
+// The distinct elements, or slices along an axis.
 struct distinct {
   std::vector<std::int64_t> first, inverse, count;  // by distinct slice; by slice; by distinct slice
 };
-// Slices in the order of their elements, one slice being `length` elements `step` apart, in `outer` groups.
+// Returns slices in the order of their elements, one slice being `length` elements `step` apart, in `outer` groups.
 template <class C>
 distinct distinct_of(const tensor& t, std::int64_t outer, std::int64_t slices, std::int64_t inner, bool sorted) {
   const auto size = static_cast<std::int64_t>(element_size(t.type));
   std::vector<C> values(t.data.size() / static_cast<std::size_t>(size));
   load_as<C>(t.type)(t.data.data(), size, std::ssize(values), values.data());
-  // Below 0, 0 or above; what is no number comes last.
+  // Below 0, 0 or above; NaN comes last.
   const auto compared = [&](std::int64_t a, std::int64_t b) {
     if (values.empty()) return 0;  // however many rows of nothing there are
     for (std::int64_t o = 0; o < outer; ++o) {

@@ -1,4 +1,4 @@
-// TfIdfVectorizer: how often which sequences of words, here numbers, are in a row.
+// TfIdfVectorizer: counts given sequences of words, here numbers, in a row.
 #include <algorithm>
 #include <map>
 

@@ -26,7 +26,7 @@ struct named {
   float fallback;
 };
 
-// Towards 0 by the bias. The sum of an integer and a fraction is cut, not the fraction.
+// Shrinks towards 0 by the bias. The sum of an integer and a fraction is cut, not the fraction.
 template <class C>
 C shrunk(C x, double bias, double limit) {
   const auto wide = static_cast<double>(x);
@@ -158,7 +158,7 @@ types cast_like_type(const request& q) {
   if (input(q, 1).type == element::other) refuse("input 1 is of a type that is not supported");
   return {dense(input(q, 1).type, shape_of(q, 0))};
 }
-// What CastLike compares with is no operand of the kernel; its type was all that counts.
+// CastLike's second input is no operand of the kernel; only its type counts.
 made cast(const request& q, const types& outputs) {
   request of_one = q;
   of_one.inputs.resize(1);

@@ -1,5 +1,5 @@
-// Operators whose operands say where elements are: by index, by length. An index out of range, which only
-// phase two can see, reads as the nearest one in range: a kernel has no way to refuse.
+// Operators whose operands give the places of elements: by index, by length. Only phase two can see an index out of
+// range, and a kernel cannot refuse. It reads as the nearest one in range.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +21,7 @@ element require_indices(const request& q, std::size_t i) {
   return e;
 }
 
-// Constants are looked at in phase one.
+// Checks constants in phase one.
 void check_known_indices(const request& q, std::size_t i, std::int64_t size) {
   if (i >= q.constants.size() || q.constants[i] == nullptr) return;
   const tensor& t = *q.constants[i];
@@ -48,7 +48,7 @@ made gather(const request& q, const types& outputs) {
   const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
   const strides data_by = strides_of(data), to_by = strides_of(outputs[0]);
   const std::size_t rank = indices.shape.size();
-  // Of each index, a slice of all other dimensions.
+  // Each index copies a slice of all other dimensions.
   shape slice;
   strides slice_from, slice_to, index_to;
   for (std::size_t d = 0; d < data.shape.size(); ++d) {
@@ -111,7 +111,7 @@ made gather_elements(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-// What a scattered element becomes of what was there.
+// Returns the element after a scattered one was combined with it.
 template <class C>
 C combined(const std::string& how, C was, C update) {
   if (how == "add") return sum(was, update);

@@ -8,7 +8,7 @@ namespace berth::op {
 
 namespace {
 
-// From input 0 (as `from_by` and an offset see it) to the whole of result 0.
+// Copies from input 0 (as `from_by` and an offset see it) to the whole of result 0.
 made copy_of(const request& q, const types& outputs, strides from_by, std::int64_t offset = 0) {
   strided_copy c;
   c.from_offset = offset;
@@ -188,7 +188,7 @@ made space_to_depth(const request& q, const types& outputs) {
   return regroup(q, outputs, r);
 }
 
-// What is left of the input once amounts below 0 have cropped it, and what lies beside that.
+// The part of the input that amounts below 0 leave, and the padding beside it.
 struct padding {
   shape inside;
   std::vector<std::int64_t> cropped;  // in front, by dimension
@@ -223,8 +223,8 @@ types pad_type(const request& q) {
   return {dense(like_first(q)[0].type, to)};
 }
 
-// The elements inside, and then, a dimension after another, what lies beside them: dimension d's edges are copied from
-// the result itself, whole as far as the dimensions before d are.
+// Copies the elements inside, then the padding, one dimension after another. The edges of dimension d are copied from
+// the result itself, which is complete in the dimensions before d.
 made pad(const request& q, const types& outputs) {
   const padding p = padding_of(q);
   const auto& pads = p.pads;

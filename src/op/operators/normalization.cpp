@@ -13,7 +13,7 @@ types first_real(const request& q) {
   return like_first(q);
 }
 
-// Per channel, with statistics that are given, or those of what is normalized (training_mode, from opset 14 on).
+// Normalizations per channel use given statistics, or their own (training_mode, from opset 14 on).
 bool trains(const request& q) {
   return attribute_or<std::int64_t>(q, "training_mode", 0) != 0;
 }
@@ -30,7 +30,7 @@ types batch_type(const request& q) {
   return t;
 }
 
-// Mean and variance of what the nest walks over.
+// Returns mean and variance of the elements that the nest walks over.
 std::array<double, 2> moments(const nest& over, std::span<std::byte* const> base, element type, double count) {
   double total = 0, squares = 0;
   over.rows(base, [&](std::byte* const* row) {
@@ -85,8 +85,8 @@ made batch(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 
-// What is normalized together: `outer` runs over the groups, `inner` over a group's elements of input, scale, bias and
-// result; `statistics` over where a group's mean and inverse deviation go.
+// A normalization by groups: `outer` runs over the groups. `inner` runs over a group's elements of input, scale, bias
+// and result.
 struct grouped {
   nest outer, inner;
   std::int64_t count = 1;
@@ -247,9 +247,9 @@ types response_type(const request& q) {
   if (attribute_or<std::int64_t>(q, "size", 0) < 1) refuse("size is out of range");
   return first_real(q);
 }
-// Sums of what lies in a window that passes over channels, without a walk over the window for each: it touches two
-// blocks of its width, the end of one and the begin of the next. Nothing is subtracted, which would leave rounding
-// errors of large neighbours behind, and NaN of infinite ones.
+// Sums of a window that passes over channels, without a walk over the window for each. A window touches two blocks of
+// its width, the end of one and the begin of the next. It subtracts nothing: that would leave rounding errors of large
+// neighbours behind, and NaN of infinite ones.
 class window_sums {
  public:
   window_sums(std::int64_t channels, std::int64_t size)

@@ -38,8 +38,8 @@ void each_pool(const pooled& p, F&& f) {
     }
   }
 }
-// f(offset in x, place in x) for the elements of the window that are there, and no step for those in the padding, of
-// which there may be 2^30 a dimension; returns how many the window has inside the declared padding.
+// Calls f(offset in x, place in x) for the elements of the window that are there. Takes no step for those in the
+// padding, which may be 2^30 a dimension. Returns how many the window has inside the declared padding.
 template <class F>
 double each_in_window(const pooled& p, std::int64_t n, std::int64_t c, const place& at, F&& f) {
   double padded = 1;
@@ -131,7 +131,7 @@ made max_pool_in(const request& q, const types& outputs) {
   };
   return function(q, outputs, run);
 }
-// Not all in f64: it does not tell large neighbouring integers apart.
+// Does not compute all types in f64, which does not tell large neighbouring integers apart.
 made max_pool(const request& q, const types& outputs) {
   switch (domain_of(outputs[0].type)) {
     case domain::i64: return max_pool_in<std::int64_t>(q, outputs);

@@ -30,8 +30,8 @@ inline void write_quantized(element e, std::byte* to, double scaled, double zero
   write(e, to, std::clamp(std::nearbyint(scaled) + zero, low, high));
 }
 
-// One operand of scales or zero points: where it is, and how far apart its values are (0: there is one). `count`: how
-// many there are where it is not one.
+// One operand of scales or zero points: its index, and the distance of its values (0: there is one). `count`: the
+// number of values if it is not one.
 struct numbers_operand {
   bool there = false;
   std::size_t operand = 0;
@@ -51,7 +51,7 @@ struct numbers_operand {
   return {true, operand_of(q, i), t.type, one ? 0 : strides_of(t)[0]};
 }
 
-// What becomes of a sum of products of bytes.
+// The conversion of a sum of products of bytes.
 struct rescaling {
   numbers_operand a_zero_point, b_zero_point, a_scale, b_scale, y_scale, y_zero_point;
   element to = element::i32;
@@ -86,7 +86,8 @@ struct several {
   r.to = to;
   return r;
 }
-// Of the operators whose inputs are a, its scale, its zero point, b likewise, y's scale, y's zero point.
+// Returns the rescaling of operators whose inputs are a, its scale, its zero point, b likewise, y's scale, y's zero
+// point.
 [[nodiscard]] inline rescaling linear_rescaling(const request& q, const several& n) {
   for (const std::size_t scale : {1, 4, 6}) (void)require_real(q, scale);
   rescaling r = integer_rescaling(q, 2, 5, input(q, 7).type, n);

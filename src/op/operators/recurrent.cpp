@@ -60,8 +60,8 @@ placed placed_input(const request& q, std::size_t i) {
   if (!has(q, i)) return {};
   return {static_cast<std::ptrdiff_t>(operand_of(q, i)), strides_of(input(q, i))};
 }
-// The same with its dimensions in the order of layout 0: [direction, batch, hidden], [step, batch, inputs] and
-// [step, direction, batch, hidden]; layout 1 has the batch first.
+// Returns the same with its dimensions in the order of layout 0; layout 1 has the batch first. They are [direction,
+// batch, hidden], [step, batch, inputs] and [step, direction, batch, hidden].
 placed in_order(placed p, bool batch_first) {
   if (p && batch_first) std::rotate(p.by.begin(), p.by.begin() + 1, p.by.end() - 1);
   return p;
@@ -159,7 +159,7 @@ struct recurrent_kernel {
   recurrence c;
   placed x, w, r, bias, lengths, first_h, first_c, peephole, y, last_h, last_c;
 
-  // Of one direction and one row of the batch.
+  // One direction and one row of the batch.
   struct lane {
     std::span<std::byte* const> at;
     std::int64_t d, b;

@@ -12,15 +12,14 @@ namespace {
 template <class C>
 using sum_of = std::conditional_t<std::is_floating_point_v<C>, double, C>;
 
-// What is known of the elements so far: `first` and, for the logarithm of a sum of exponentials, their sum over
-// e^first.
+// The state over the elements so far: `first`, and their sum over e^first for the logarithm of a sum of exponentials.
 template <class A>
 struct partial {
   A first;
   double second = 0;
 };
 
-// One kind of reduction: where it begins, what a row adds, what is made of it at the end.
+// One kind of reduction: its start, the addition of a row, the result at the end.
 template <class C>
 struct reduction_kind {
   using A = sum_of<C>;

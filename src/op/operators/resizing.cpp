@@ -111,7 +111,7 @@ types resize_type(const request& q) {
   return {dense(input(q, 0).type, r.to)};
 }
 
-// Where an index of the result lies among the input's, in dimension d.
+// Returns the map from an index of the result to the input's, in dimension d.
 using coordinates = std::function<double(double)>;
 coordinates source_of(const request& q, const resizing& r, std::size_t d) {
   const bool old = q.op == "Upsample" || q.opset < 11;
@@ -196,7 +196,7 @@ struct dimension {
     return t;
   }
   [[nodiscard]] std::int64_t clamped(std::int64_t i) const noexcept { return std::clamp<std::int64_t>(i, 0, size - 1); }
-  // Whether each index of the result is made of the input's same index alone.
+  // Returns whether each index of the result is made of the input's same index alone.
   [[nodiscard]] bool stays() const {
     if (each != 1) return false;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -205,7 +205,7 @@ struct dimension {
     }
     return true;
   }
-  // Where an index lies is a line: it leaves the input at its ends.
+  // Returns whether some index lies outside the input. Its ends decide, as places lie on a line.
   [[nodiscard]] bool extrapolates() const { return neighbours(0).outside || neighbours(count - 1).outside; }
 };
 
@@ -224,8 +224,8 @@ dimension dimension_of(const request& q, const resizing& r, std::size_t d, const
   return m;
 }
 
-// Of the indices of each dimension the neighbours' byte offsets and, where they are summed, weights. They lie in the
-// workspace, which nodes share: kept by each they were 70 MiB a node of a small file. To make them takes little beside
+// The byte offsets of each index's neighbours in each dimension and, if they are summed, the weights. They lie in the
+// workspace, which nodes share: kept by each they were 70 MiB a node of a small file. To make them costs little beside
 // a result of all these indices.
 struct neighbour_tables {
   static constexpr std::int64_t outside = std::numeric_limits<std::int64_t>::min();  // an offset: it is extrapolated
@@ -278,7 +278,7 @@ void each_index(const std::vector<dimension>& over, std::span<std::byte* const> 
   }
 }
 
-// Every element is one of the input's: what nearest neighbours are.
+// Picks each element from the input, as nearest neighbours do.
 made picked(const request& q, const types& outputs, std::vector<dimension> all) {
   const bytes size = neighbour_tables::size_of(all, false);
   const auto run = [all, outer = std::vector<dimension>(all.begin(), all.end() - 1),
@@ -311,8 +311,8 @@ made picked_in_runs(const request& q, const types& outputs, const std::vector<di
   return function(q, outputs, run, neighbour_tables::size_of(over, false), what_workspace_holds);
 }
 
-// Weighted sums over few dimensions: the neighbours of a place are found once, for all indices of the dimensions that
-// stay as they are.
+// The limits of weighted sums over few dimensions. The neighbours of a place are found once, for all indices of the
+// dimensions that stay as they are.
 constexpr std::size_t most_blended = 3, most_neighbours = 64;
 
 // The neighbours of one place that count, in order.
@@ -385,7 +385,7 @@ made blended(const request& q, const types& outputs, const std::vector<dimension
   return function(q, outputs, run, neighbour_tables::size_of(over, true), what_workspace_holds);
 }
 
-// Weighted sums over however many dimensions.
+// Sums with weights over any number of dimensions.
 made summed(const request& q, const types& outputs, const std::vector<dimension>& all, double beyond) {
   const auto run = [all, beyond, type = outputs[0].type](std::span<std::byte* const> at, void* workspace) {
     const neighbour_tables n{all, true, workspace};

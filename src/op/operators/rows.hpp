@@ -1,4 +1,4 @@
-// What the files of operators share: rules for the types of results that many have.
+// Rules for the types of results that many operators share.
 #pragma once
 
 #include <cmath>

@@ -27,7 +27,7 @@ struct sampling {
   outside beyond;
   bool corners;  // -1 and 1 are the centres of the outermost pixels, not their outer edges
 
-  // A place in [-1, 1] as pixels. What is no number, or far from the image, is brought to where indices can count.
+  // Returns a place in [-1, 1] as pixels. Brings NaN and places far from the image into the range of indices.
   [[nodiscard]] double pixels(double place, std::int64_t size) const noexcept {
     const auto n = static_cast<double>(size);
     const double v = corners ? (place + 1) / 2 * (n - 1) : ((place + 1) * n - 1) / 2;
@@ -174,8 +174,8 @@ double between_pixels(const plane& from, double y, double x) {
   return (1 - dy) * ((1 - dx) * from(top, left) + dx * from(top, right)) +
          dy * ((1 - dx) * from(bottom, left) + dx * from(bottom, right));
 }
-// Where a bin is sampled in one direction. Of `count` samples, which a region beyond the image may have without end,
-// those from `first` on may lie within a pixel of the image; the others read as 0.
+// The samples of a bin in one direction. A region far beyond the image may have any `count` of them. Samples from
+// `first` on may lie within a pixel of the image; the others read as 0.
 struct samples {
   double begin, extent, count, first = 0;
   std::int64_t near = 0;
@@ -189,7 +189,7 @@ struct samples {
       first = std::max(std::floor(std::min(one, other)), 0.0);
       last = std::min(std::ceil(std::max(one, other)), last);
     }
-    // Never more than ratio or image make near samples, however little is left of the places' precision.
+    // Bounds the near samples by image and ratio, even if the places have little precision left.
     const double most = std::max(2 * static_cast<double>(size) + 8, static_cast<double>(most_ratio));
     if (last >= first) near = truncated<std::int64_t>(std::min(last - first + 1, most));
   }
@@ -197,7 +197,7 @@ struct samples {
     return begin + (first + static_cast<double>(i) + 0.5) * extent / count;
   }
 };
-// One bin of a region: the mean, or the largest, of what is read at its samples; 0 where it has none.
+// Returns one bin of a region: the mean, or the largest, of its samples; 0 if it has none.
 double bin(const plane& from, const samples& down, const samples& across, bool largest) {
   const double count = down.count * across.count;
   if (!(down.count > 0 && across.count > 0)) return 0;

@@ -106,7 +106,7 @@ struct range_numbers {
   double start, step;
   std::int64_t whole_start, whole_step, count;
 };
-// How many of them lie before the end: f64 does not tell large neighbouring integers apart.
+// Returns the number of steps before the end: f64 does not tell large neighbouring integers apart.
 double steps_between(std::int64_t start, std::int64_t end, std::int64_t step) {
   if (step > 0 ? start >= end : start <= end) return 0;
   const auto a = static_cast<std::uint64_t>(start), b = static_cast<std::uint64_t>(end),

@@ -9,7 +9,7 @@ namespace berth::op {
 
 namespace {
 
-// Of which each run makes a table of the roots of unity.
+// The longest transform. Each run makes a table of its roots of unity.
 constexpr std::int64_t longest_transform = std::int64_t{1} << 20;
 
 element type_asked(const request& q) {
@@ -47,8 +47,8 @@ made window_values(const request& q, const types& outputs) {
       });
 }
 
-// Sums over a row of real or complex numbers, by the roots of unity of the transform's length. They lie in the
-// workspace, which nodes share: kept by each they were 16 MiB a node of a small file. To make them takes little beside
+// Sums over a row of real or complex numbers, by the roots of unity of the transform's length. The roots lie in the
+// workspace, which nodes share: kept by each they were 16 MiB a node of a small file. To make them costs little beside
 // the sums of one row.
 struct transform {
   std::int64_t length;
@@ -64,7 +64,7 @@ struct transform {
     }
   }
   static bytes workspace_of(std::int64_t n) { return static_cast<bytes>(n) * 2 * sizeof(double); }
-  // Frequency k of `count` elements, f(i, real, imaginary) the i-th. What is behind them is 0.
+  // Computes frequency k of `count` elements, f(i, real, imaginary) the i-th. Elements behind them are 0.
   template <class F>
   void operator()(std::int64_t k, std::int64_t count, F&& f, double& real, double& imaginary) const noexcept {
     real = imaginary = 0;

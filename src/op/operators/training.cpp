@@ -8,7 +8,7 @@ namespace berth::op {
 
 namespace {
 
-// What one element of a tensor has: the weight and what the optimizer remembers of it.
+// One element of a tensor: the weight and the optimizer's state of it.
 struct weight {
   double x = 0;
   std::array<double, 2> state{};

@@ -60,7 +60,7 @@ void each_result(const convolved& c, std::byte* y, F&& f) {
   }
 }
 
-// f(address in x, address in w) for what one result is the sum of: at each, the first of c.w[1] channels.
+// Calls f(address in x, address in w) for the products that one result sums: at each, the first of c.w[1] channels.
 template <class F>
 void each_term(const convolved& c, const std::byte* x, const std::byte* w, std::int64_t n, std::int64_t m,
                const place& at, F&& f) {
@@ -168,7 +168,7 @@ spreading spreading_of(const request& q) {
       const std::int64_t to = wanted.empty() ? x[d + 2] * s.over.strides[d] : wanted[d];
       const std::int64_t total = std::max<std::int64_t>(whole - to, 0);
       const std::int64_t half = total / 2;
-      // Which end gets the larger part was turned round in opset 11.
+      // Opset 11 moved the larger part to the other end.
       const bool more_at_end = (automatic == "SAME_UPPER") == (q.opset >= 11);
       s.over.pads_begin[d] = more_at_end ? half : total - half;
       s.over.pads_end[d] = total - s.over.pads_begin[d];

@@ -1,5 +1,5 @@
-// Elements in and out of the types that kernels compute in: f32 for halves and f32, f64, and 64-bit integers, whose
-// results wrap around to the narrower ones when stored.
+// Elements in and out of the types that kernels compute in. These are f32 for halves and f32, f64, and 64-bit integers.
+// Integer results wrap around to the narrower types when stored.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@
 namespace berth::op {
 
 enum class domain : std::uint8_t { f32, f64, i64, u64 };
-// What elements of this type are computed in.
+// Returns the type that elements of this type are computed in.
 [[nodiscard]] domain domain_of(element e) noexcept;
 
 // `count` elements, each `stride` bytes behind the one before.
@@ -39,7 +39,7 @@ template <class C, class M>
   return static_cast<C>(m);
 }
 
-// Whether elements of type e lie in memory as C does.
+// Returns whether elements of type e lie in memory as C does.
 template <class C>
 [[nodiscard]] constexpr bool is_native(element e) noexcept {
   if constexpr (std::is_same_v<C, float>) return e == element::f32;

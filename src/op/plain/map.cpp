@@ -29,7 +29,7 @@ class map_operation final : public plain_operation {
   static constexpr std::size_t most_at_once = 3;
   static constexpr auto step = static_cast<std::int64_t>(sizeof(C));
 
-  // The operand's elements as C: where they lie, or in `buffer`.
+  // Returns the operand's elements as C: in place, or in `buffer`.
   const C* elements(std::size_t k, std::byte* const* row, std::int64_t done, std::int64_t count, C* buffer) const {
     const std::int64_t by = over_.stride(k);
     const std::byte* from = row[k] + done * by;

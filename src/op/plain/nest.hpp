@@ -13,8 +13,8 @@ namespace berth::op {
 
 inline constexpr std::size_t most_operands = 64;  // that one kernel walks over together
 
-// Made in phase one: dimensions of 1 are dropped, the last operand's are put in the order of its memory, and those that
-// follow one another in all operands become one. Walking allocates nothing.
+// Made in phase one. Drops dimensions of 1 and puts the others in the order of the last operand's memory. Joins
+// dimensions that follow one another in all operands. Walking allocates nothing.
 class nest {
  public:
   nest() = default;
@@ -22,7 +22,7 @@ class nest {
   // around the innermost one: `s` may be longer than any tensor's shape.
   nest(const shape& s, const std::vector<strides>& by);
 
-  // Of the innermost loop.
+  // The row is the innermost loop: its length and its strides.
   [[nodiscard]] std::int64_t row() const noexcept { return row_; }
   [[nodiscard]] std::int64_t stride(std::size_t operand) const noexcept { return row_strides_[operand]; }
   [[nodiscard]] std::size_t operands() const noexcept { return row_strides_.size(); }

@@ -30,7 +30,7 @@ plain_operation::plain_operation(const request& q, const std::vector<tensor_type
   types_.insert(types_.end(), outputs.begin(), outputs.end());
   for (std::size_t k = 0; k < types_.size(); ++k) {
     types_[k].strides = strides_of(types_[k]);
-    // Where an input is broadcast, another element of it is read after the result was written over it.
+    // An element of a broadcast input is read again after the result was written over it.
     const bool same = in_place && !outputs.empty() && types_[k].shape == outputs[0].shape &&
                       types_[k].type == outputs[0].type && types_[k].strides == strides_of(outputs[0]);
     set_rule(k, rule_of(types_[k], k >= inputs_, same));

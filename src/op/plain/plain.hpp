@@ -1,4 +1,4 @@
-// What Berth's own kernels share: an operation over operands whose types and strides are known, and the kernels that
+// The base of Berth's own kernels: an operation over operands whose types and strides are known. Also the kernels that
 // many operators are made of.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace berth::op {
 
-// Elements that are brought into a kernel's type at a time, on its stack.
+// The number of elements converted into a kernel's type at a time, on its stack.
 inline constexpr std::int64_t chunk = 256;
 
 // Returns the rule of an operand whose strides are set.
@@ -23,7 +23,7 @@ inline constexpr std::int64_t chunk = 256;
 class plain_operation : public operation {
  public:
   [[nodiscard]] const char* kernel() const noexcept override { return "plain"; }
-  // Bytes that it keeps from phase one on, where they are as many as a constant has elements.
+  // Returns the bytes that it keeps from phase one on, if they are as many as a constant has elements.
   [[nodiscard]] bytes held() const noexcept { return held_; }
   void hold(bytes held) noexcept { held_ = held; }
 
@@ -53,7 +53,7 @@ class plain_operation : public operation {
   bytes held_ = 0;
 };
 
-// Strides of t as seen under the larger shape `s`: 0 where t is broadcast.
+// Returns the strides of t as seen under the larger shape `s`: 0 if t is broadcast.
 [[nodiscard]] strides broadcast_strides(const tensor_type& t, const shape& s);
 
 using made = std::unique_ptr<operation>;
@@ -92,7 +92,7 @@ template <class C>
   std::memcpy(&f, at, sizeof f);
   return f;
 }
-// The sum of `count` products of elements that lie so far apart.
+// Returns the sum of `count` products of elements that lie so far apart.
 [[nodiscard]] inline double dot(element e, const std::byte* a, std::int64_t a_by, const std::byte* b, std::int64_t b_by,
                                 std::int64_t count) noexcept {
   double total = 0;
@@ -133,7 +133,7 @@ template <class F>
   return std::make_unique<function_operation<F>>(q, outputs, std::move(f), workspace, what);
 }
 
-// The operation, one of the plain kernels, says that it holds so much.
+// Notes that the operation, one of the plain kernels, holds so many bytes.
 [[nodiscard]] inline made holding(made run, bytes held) {
   static_cast<plain_operation&>(*run).hold(held);
   return run;

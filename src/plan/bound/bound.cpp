@@ -24,7 +24,7 @@ struct range {
   units hi = 0;
 };
 
-// One of a stack, as its item has it.
+// A member of a stack, as its item has it.
 struct stacked {
   std::uint32_t item = 0;
   units height = 0;  // of the part that conflicts with the rest of the stack
@@ -45,13 +45,13 @@ std::vector<units> heights_of_sections(const instance& in, units step) {
   return change;
 }
 
-// Which sums some of the lengths make. Asked for every hole between blocks, of which there may be as many as lengths.
+// Tells which sums some of the lengths make. Asked for every hole between blocks; there may be as many as lengths.
 class sums_of {
  public:
   // `all`: their sum.
   sums_of(const std::vector<units>& lengths, units all) : lengths_{lengths}, all_{all} {}
 
-  // The largest that is at most `room`, or more where the table would be large.
+  // Returns the largest sum that is at most `room`, or more if the table would be large.
   [[nodiscard]] units most_that_fits(units room) {
     if (all_ <= room) return all_;
     if (unit_ == 0) {
@@ -112,7 +112,7 @@ class prover {
 
   proved_bound best;
 
-  // The tallest sections under each step, and stacks of one and two buffers.
+  // Tries the tallest sections under each step, and stacks of one and two buffers.
   void quick() {
     const auto largest =
         static_cast<std::uint32_t>(std::max_element(in_.items.begin(), in_.items.begin() + in_.own_items,
@@ -185,8 +185,8 @@ class prover {
     best = {value, std::move(why)};
   }
 
-  // All that is alive in the section; under a step above 1 also only what is pinned or aligned to a multiple of it. An
-  // item that is neither may lie highest and spare most of a step, so that the stack without it can prove more.
+  // Tries all items alive in the section. Under a step above 1 also tries only those pinned or aligned to a multiple of
+  // it. An item that is neither may lie highest and spare most of a step, so that the stack without it can prove more.
   void consider_section(std::uint32_t section, const std::vector<stacked>& all) {
     for (const units step : steps_) {
       consider(height_of(all, step), step, {.at = in_.ticks[section]});
@@ -212,7 +212,7 @@ class prover {
     return members;
   }
 
-  // Looks at those alone that may prove more; where each has to be fitted between many reserved ranges, at some.
+  // Looks only at pairs that may prove more; at some of them if each must be fitted between many reserved ranges.
   void consider_pairs(const std::vector<pair>& pairs) {
     constexpr std::uint64_t looks_a_pair = 4, looks_a_stack = 64;
     std::uint64_t told = holes_;
@@ -232,7 +232,7 @@ class prover {
     return step == 1 || in_.items[i].pin != no_offset || in_.items[i].alignment % step == 0;
   }
 
-  // The buffers of the items at a tick: of a group the largest.
+  // Returns the buffers of the items at a tick: the largest of a group.
   std::vector<index> alive_at(tick at, const std::vector<stacked>& members) const {
     std::map<std::uint32_t, std::optional<index>> chosen;
     for (const stacked& m : members) chosen.emplace(m.item, std::nullopt);
@@ -251,14 +251,14 @@ class prover {
     return buffers;
   }
 
-  // The common divisor of the item's alignment and the step, as the certificate counts it in bytes, here in units. 0
-  // where the alignment is less than a unit: then the two have nothing in common that units can count.
+  // Returns the common divisor of the item's alignment and the step, in units (the certificate counts it in bytes).
+  // Returns 0 if the alignment is less than a unit: the two then share no divisor that units can count.
   units share_of(std::uint32_t i, units step) const {
     const units alignment = in_.items[i].alignment;
     return alignment == 1 && step != 1 && !whole_[i] ? 0 : std::gcd(alignment, step);
   }
 
-  // The bound of a stack (berth/plan/certificate.hpp).
+  // Returns the bound of a stack (berth/plan/certificate.hpp).
   units height_of(const std::vector<stacked>& members, units step) {
     units bound = 0;
     if (spread_) {
@@ -306,7 +306,7 @@ class prover {
     return std::max(bound, start + left + at_top);
   }
 
-  // Conflicts that no section shows can make cliques that none does.
+  // Tries cliques of conflicts outside the sections, which may be heavier than any section.
   void consider_cliques() {
     const auto n = static_cast<index>(p_.buffers.size());
     const bool sections_show_all =
@@ -358,7 +358,7 @@ class prover {
     }
   }
 
-  // What a clique has to weigh to prove more, as far as its weight decides.
+  // Returns the weight that a clique must exceed to prove more, as far as weight decides.
   units clique_floor() const { return spread_ || (reserved_.empty() && !has_groups() && !has_pins()) ? best.value : 0; }
 
   std::vector<std::int64_t> weights_under(units step) const {

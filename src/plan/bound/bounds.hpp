@@ -8,7 +8,7 @@
 
 namespace berth::plan {
 
-// The tallest section. O(ranges).
+// Returns the tallest section. O(ranges).
 [[nodiscard]] units section_bound(const instance& in);
 
 struct proved_bound {
@@ -16,13 +16,13 @@ struct proved_bound {
   argument why;  // in the problem's own terms; proves `value`
 };
 
-// The best of: the tallest section (plain, and rounded to each alignment), each pinned buffer, the largest buffer, each
-// pair that is kept apart, of which a wait that is over leaves some out. O(n log n + pairs).
+// Returns the best of: the tallest section (plain, and rounded to each alignment), each pinned buffer, the largest
+// buffer, each separated pair. Leaves out some pairs once the wait is over. O(n log n + pairs).
 [[nodiscard]] proved_bound quick_bound(const problem& p, const instance& in, const patience& wait = {});
 
-// Also: every section with all that a stack can say of it, and the heaviest cliques of conflicts that no section shows
-// (separations, explicit conflicts, several lifetimes). Bounded work: on large instances parts of it are left out.
-// Never below quick_bound, which is the first candidate.
+// Also bounds every section by all that a stack can say of it. Adds the heaviest cliques of conflicts outside the
+// sections (separations, explicit conflicts, several lifetimes). Bounded work: leaves out parts of it on large
+// instances. Never below quick_bound, which is the first candidate.
 [[nodiscard]] proved_bound thorough_bound(const problem& p, const instance& in, proved_bound quick,
                                           const patience& wait = {});
 

@@ -54,8 +54,8 @@ class clique_search {
     return w == set.size() ? ~std::uint32_t{0} : static_cast<std::uint32_t>(w * 64 + std::countr_zero(set[w]));
   }
 
-  // The heaviest that goes with those taken, again and again: where nearly all conflict, the nodes would not suffice
-  // for one clique.
+  // Takes the heaviest compatible vertex again and again. The nodes would not suffice for one clique if nearly all
+  // conflict.
   void take_greedily(bit_set open) {
     std::int64_t weight = 0;
     std::vector<std::uint32_t> taken;
@@ -148,7 +148,7 @@ class neighbourhood {
   neighbourhood(const sparse_graph& graph, const std::vector<std::int64_t>& weights)
       : graph_{graph}, weights_{weights}, within_(graph.vertices(), none) {}
 
-  // Heavier than `floor`; empty where none was found.
+  // Returns a clique heavier than `floor`; empty if none was found.
   std::vector<std::uint32_t> heaviest(const std::vector<std::uint32_t>& near, std::int64_t floor) {
     for (std::uint32_t k = 0; k < near.size(); ++k) within_[near[k]] = k;
     std::vector<std::uint32_t> found = near.size() <= policy::most_clique_buffers ? searched(near, floor) : taken(near);
@@ -174,7 +174,7 @@ class neighbourhood {
     return found;
   }
 
-  // Too many for a matrix: the heaviest that goes with those taken, again and again.
+  // Takes the heaviest compatible vertex again and again: there are too many for a matrix.
   std::vector<std::uint32_t> taken(std::vector<std::uint32_t> near) {
     std::stable_sort(near.begin(), near.end(), [&](auto a, auto b) { return weights_[a] > weights_[b]; });
     std::vector<std::uint32_t> found;
@@ -208,7 +208,7 @@ class neighbourhood {
 std::vector<std::uint32_t> heaviest_clique(const sparse_graph& graph, const std::vector<std::int64_t>& weights,
                                            std::int64_t floor, const patience& wait) {
   const std::uint32_t n = graph.vertices();
-  // Pairs that are given often count as often; and of a group, whose sum is limited, each member is a vertex.
+  // Repeated pairs count repeatedly, and each member of a group is a vertex; a group's sum is limited.
   constexpr std::int64_t most_reach = std::int64_t{1} << 61;
   std::vector<std::int64_t> reach = weights;  // of a clique that a vertex is in, at the most
   for (std::uint32_t v = 0; v < n; ++v) {

@@ -33,14 +33,14 @@ class dense_graph {
   std::vector<std::uint64_t> bits_;
 };
 
-// A clique heavier than `floor`, the heaviest one if so many search `nodes` suffice; empty where none was found.
+// Returns a clique heavier than `floor`; empty if none was found. It is the heaviest if so many search `nodes` suffice.
 // Vertices of weight 0 stay out. Branch and bound over bit sets, bounded by colours (Kumlander 2004): a colour class
 // adds its heaviest vertex only.
 [[nodiscard]] std::vector<std::uint32_t> heaviest_clique(const dense_graph& graph,
                                                          const std::vector<std::int64_t>& weights, std::int64_t floor,
                                                          std::uint64_t nodes);
 
-// An undirected graph as lists of neighbours, in which a pair that was given twice is twice.
+// An undirected graph as lists of neighbours. A pair given twice appears twice.
 class sparse_graph {
  public:
   sparse_graph(std::uint32_t vertices, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges);
@@ -55,10 +55,10 @@ class sparse_graph {
   std::vector<std::uint32_t> others_;
 };
 
-// A clique of two and more that is heavier than `floor`; empty where none was found. Looked for among the neighbours of
-// one vertex after the other, the heaviest neighbourhood first, each without those before it: the heaviest one, where
-// the wait lasts, no neighbourhood is of thousands and some nodes for each suffice. Weights are above 0 where there are
-// neighbours. O(edges * log edges) before it asks.
+// Returns a clique of at least two that is heavier than `floor`; empty if none was found. Searches the neighbours of
+// one vertex after the other, the heaviest neighbourhood first, each without the earlier vertices. Finds the heaviest
+// clique if the wait lasts, neighbourhoods are below thousands and some nodes for each suffice. Weights of vertices
+// with neighbours are above 0. O(edges * log edges) before it asks the wait.
 [[nodiscard]] std::vector<std::uint32_t> heaviest_clique(const sparse_graph& graph,
                                                          const std::vector<std::int64_t>& weights, std::int64_t floor,
                                                          const patience& wait);

@@ -8,7 +8,7 @@
 namespace berth::plan {
 namespace {
 
-// Of two items under each other; 0 and 0 where they do not conflict.
+// Returns the heights of two items under each other; 0 and 0 if they do not conflict.
 std::pair<units, units> heights(const instance& in, const item& a, const item& b, std::uint32_t b_number) {
   std::pair<units, units> tallest{0, 0};
   const auto add = [&](units x, units y) { tallest = {std::max(tallest.first, x), std::max(tallest.second, y)}; };
@@ -27,7 +27,7 @@ std::pair<units, units> heights(const instance& in, const item& a, const item& b
   return tallest;
 }
 
-// The first offset for item i that is clear of what is pinned.
+// Returns the first offset for item i that is clear of pinned items.
 units head_of(const instance& in, std::uint32_t i, const std::vector<std::uint32_t>& pinned) {
   units head = 0;
   for (bool changed = true; changed;) {

@@ -1,4 +1,4 @@
-// How low items can lie beside what is pinned.
+// The least offsets of items beside pinned ones.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace berth::plan {
 
-// By item that is not pinned: the first offset, aligned or not, that is clear of all that is; 0 where that would take
-// long. O(pinned items * (ranges + links)).
+// Returns for each unpinned item the first offset, aligned or not, that is clear of all pinned ones; 0 if that would
+// take long. O(pinned items * (ranges + links)).
 [[nodiscard]] std::vector<units> heads_of(const instance& in, const patience& wait);
 
 }  // namespace berth::plan

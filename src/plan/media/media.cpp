@@ -99,7 +99,7 @@ result<problem> vdec_problem(const vdec_scenario& s) {
     b.add(numbered("packet", i), packet, {t, t + s.packets});
     b.add(numbered("frame", i), frame->size, {t, t + ring});
   }
-  // Used over and over, for each frame that is shown.
+  // This range of time covers every frame that is shown.
   const interval always{0, static_cast<tick>(frames) + ring};
   b.add("resized", resized->size, always);
   b.add("input", input_bytes(s.model), always);

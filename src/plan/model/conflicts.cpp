@@ -88,7 +88,7 @@ void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<s
   }
 }
 
-// By low, then high: two passes of counting.
+// Sorts by low, then high: two passes of counting.
 void sort_pairs(std::vector<pair_height>& pairs, std::uint32_t items) {
   std::vector<pair_height> sorted(pairs.size());
   std::vector<std::uint32_t> at(items + std::size_t{1});
@@ -113,7 +113,7 @@ conflict_count count_conflicts(const instance& in) {
     --change[r.last];
     ++begun[r.first];
   }
-  // What begins in a section meets all that is alive there.
+  // Items that begin in a section conflict with all that are alive there.
   std::uint64_t alive = 0;
   for (std::uint32_t s = 0; s < in.sections; ++s) {
     alive += static_cast<std::uint64_t>(change[s]);

@@ -43,18 +43,17 @@ struct conflict_graph {
   [[nodiscard]] std::uint32_t cliques() const noexcept { return static_cast<std::uint32_t>(clique_first.size() - 1); }
 };
 
-// Every pair of conflicting items, and cliques that cover every conflict. The sections are cliques; links that no
-// section shows are covered by cliques grown greedily, and by pairs once that has taken some ten million looks. Two
-// members of a clique conflict with at least the heights given there. O(conflicts + sum of live items over sections):
-// for instances of some thousand items.
+// Returns every pair of conflicting items, and cliques that cover every conflict. The sections are cliques. Greedy
+// cliques cover links outside the sections; after some ten million looks, pairs do. Two members of a clique conflict
+// with at least the heights given there. O(conflicts + sum of live items over sections): for some thousand items.
 [[nodiscard]] conflict_graph make_conflicts(const instance& in);
 
-// How large make_conflicts() would get.
+// The size of the result of make_conflicts().
 struct conflict_count {
   std::uint64_t members = 0;  // of cliques: live items, summed over sections, and links
   std::uint64_t pairs = 0;    // at most
 
-  // Whether the graph takes no more memory than such an instance may.
+  // Returns whether the graph takes no more memory than such an instance may.
   [[nodiscard]] bool fits_memory(const instance& in) const noexcept {
     return pairs <= policy::most_graph_pairs + policy::graph_pairs_an_item * in.items.size();
   }

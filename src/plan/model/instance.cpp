@@ -18,7 +18,7 @@ void join_sections(instance& in) {
     what[r.first] |= starts;
     what[r.last] |= ends;
   }
-  // By old section: how many of the new ones end by it, and begin by it.
+  // By old section: the number of new ones that end by it, and that begin by it.
   std::vector<std::uint32_t> ended(what.size()), begun(what.size());
   std::uint32_t now = 0;
   bool any_ended = true;

@@ -1,13 +1,13 @@
 // A problem of one memory in the solver's own terms: items, sections, units.
 //
 // Every buffer of a footprint above zero becomes an item; the members of an alias group become one item, since they
-// share their base. Time is compressed to *sections*, the maximal sets of buffers that are live together: a lifetime
-// is a range of sections, and everything that is live in one section conflicts. Lengths are counted in *units*, the
-// gcd of everything that an offset can be a sum of. Pins and reserved ranges are items with a fixed offset. Where the
-// problem gives conflicts instead of lifetimes there are no sections; but beside reserved ranges, one for each item.
+// share their base. Time is compressed to *sections*, the maximal sets of buffers that are live together. A lifetime is
+// a range of sections, and all buffers live in one section conflict. Lengths are counted in *units*, the gcd of
+// everything that an offset can be a sum of. Pins and reserved ranges are items with a fixed offset. A problem with
+// explicit conflicts has no sections; beside reserved ranges it has one for each item.
 //
-// Two items conflict where a section is common to both, or where a link (a separation, an explicit conflict) says so.
-// As every part of an item starts at the item's base, a conflict of i and j is one disjunction with two heights:
+// Two items conflict if they have a section in common, or by a link (a separation, an explicit conflict). A conflict of
+// i and j is one disjunction with two heights, as every part of an item starts at the item's base:
 //   offset(j) >= offset(i) + height(i under j)   or   offset(i) >= offset(j) + height(j under i),
 // where height(i under j) is the largest part of i that conflicts with a part of j.
 #pragma once
@@ -78,22 +78,22 @@ struct instance {
   return alignment == 1 ? n : (n + alignment - 1) / alignment * alignment;
 }
 
-// Whether there are sections and one lifetime an item says all: no links, pins or reserved ranges. O(items).
+// Returns whether sections and one lifetime an item say all: no links, pins or reserved ranges. O(items).
 [[nodiscard]] bool has_lifetimes_only(const instance& in);
 
-// Makes sections maximal sets again where items have gone: one begins where something starts after something has ended.
-// The ticks are forgotten. O(sections + ranges).
+// Makes sections maximal sets again after items were removed. A section begins where an item starts after another
+// ended. Forgets the ticks. O(sections + ranges).
 void join_sections(instance& in);
 
-// These items alone, reserved ranges among them if named, in sections of their own; without capacity and links. O(items
-// + sections).
+// Returns an instance of these items alone, reserved ranges among them if named, in sections of their own. It has no
+// capacity and no links. O(items + sections).
 [[nodiscard]] instance only(const instance& in, const std::vector<std::uint32_t>& items);
 
-// What all items, reserved ranges too, take in each section. O(sections + ranges).
+// Returns the height of all items, reserved ranges included, in each section. O(sections + ranges).
 [[nodiscard]] std::vector<units> section_heights(const instance& in);
 
-// Contract: validate() passed and there is one memory at most. O(n log n + conflicts given explicitly).
-// Where the wait ends before, what is there of it is of no use.
+// Contract: validate() passed and there is one memory at most. O(n log n + conflicts given explicitly). The result is
+// of no use if the wait ended before.
 [[nodiscard]] instance make_instance(const problem& p, const patience& wait = {});
 
 }  // namespace berth::plan

@@ -1,4 +1,4 @@
-// How a problem becomes numbers.
+// Makes an instance of a problem.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -29,8 +29,8 @@ bytes alignment_of(const problem& p, const buffer& b) {
   return a;
 }
 
-// The least common multiple; where that exceeds max_address, the first multiple of `a` that does: then 0 is the only
-// one in reach.
+// Returns the least common multiple. If it exceeds max_address, returns the first multiple of `a` that does: only 0 is
+// then in reach.
 bytes lcm_in_reach(bytes a, bytes b) {
   const bytes factor = b / std::gcd(a, b);
   return factor <= max_address / a ? a * factor : (max_address / a + 1) * a;
@@ -76,8 +76,8 @@ std::vector<raw_item> collect_items(const problem& p, std::vector<std::uint32_t>
   return items;
 }
 
-// The gcd of all that an offset of a bottom-left justified plan can be a sum of. An alignment that divides the gcd of
-// the sizes is met by itself; one that does not is part of the gcd.
+// Returns the gcd of all numbers that an offset of a bottom-left justified plan can be a sum of. An alignment that
+// divides the gcd of the sizes needs no part in it; any other one is part of the gcd.
 bytes common_unit(const std::vector<raw_item>& items, const std::vector<std::pair<bytes, bytes>>& reserved,
                   const problem& p) {
   bytes unit = 0;
@@ -94,8 +94,8 @@ bytes common_unit(const std::vector<raw_item>& items, const std::vector<std::pai
   return unit;
 }
 
-// What nothing may be placed on, as disjoint ranges in ascending order, and what that leaves of the capacity: no
-// address exceeds max_address, so that a range that goes on to there ends the memory.
+// Returns the reserved ranges, disjoint and ascending, and shortens the capacity accordingly: a range that reaches
+// max_address ends the memory.
 std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::optional<bytes>& capacity) {
   std::vector<std::pair<bytes, bytes>> merged;
   auto ranges = m.reserved;
@@ -115,8 +115,8 @@ std::vector<std::pair<bytes, bytes>> merge_reserved(const memory& m, std::option
   return merged;
 }
 
-// Calls f(item, link) for both items of each pair that is given and may not share bytes. `height`: of each buffer, 0
-// where it has no item.
+// Calls f(item, link) for both items of each given pair that may not share bytes. `height`: of each buffer, 0 if it has
+// no item.
 template <class Function>
 void for_each_link(const problem& p, const instance& in, const std::vector<units>& height, Function f) {
   const auto link = [&](std::uint32_t a, units height_a, std::uint32_t b, units height_b) {
@@ -134,8 +134,8 @@ void for_each_link(const problem& p, const instance& in, const std::vector<units
   if (p.conflicts) all(*p.conflicts);
 }
 
-// Several links between one pair of items become one, with the greatest heights of them. Sorted by counting, then item
-// by item.
+// Merges several links between one pair of items into one with their greatest heights. Sorts by counting, then item by
+// item.
 void add_links(const problem& p, instance& in, const patience& wait) {
   std::vector<units> height(p.buffers.size(), 0);
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -169,8 +169,8 @@ void add_links(const problem& p, instance& in, const patience& wait) {
   in.links.resize(kept);
 }
 
-// By time, ends before starts, then by life, as they come; by counting where the ticks are as dense as node indices
-// are. False: the wait is over.
+// Sorts by time, ends before starts, then by life, as they come. Counts if ticks are as dense as node indices are.
+// False: the wait is over.
 bool sort_events(std::vector<life_end>& events, const patience& wait) {
   if (events.empty()) return true;
   const auto by_time = [](const life_end& x, const life_end& y) { return x.at < y.at; };
@@ -197,8 +197,7 @@ bool sort_events(std::vector<life_end>& events, const patience& wait) {
   return true;
 }
 
-// Gives every life its sections, and in.ticks: the number of a section rises where a lifetime starts after one has
-// ended.
+// Gives every life its sections, and fills in.ticks. The section's number rises at a start after an end.
 std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& lives, const patience& wait) {
   std::vector<life_end> events;
   events.reserve(2 * p.buffers.size());
@@ -232,7 +231,8 @@ std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& l
   return events.empty() ? 0 : section + 1;
 }
 
-// The ranges of one item of several lives: its height is the tallest live one's. O(lives * log lives); sorts them.
+// Appends the ranges of one item of several lives: its height is that of the tallest live one. O(lives * log lives);
+// sorts them.
 void merge_ranges(std::span<life> lives, bytes unit, std::vector<section_range>& out) {
   std::vector<std::uint32_t> cuts;
   for (const life& q : lives) {
@@ -308,8 +308,8 @@ void add_ranges(instance& in, std::vector<life> lives) {
   }
 }
 
-// Where conflicts are given instead of lifetimes every item has a section of its own: it meets what is reserved there,
-// and no other item. A link for each range and item would be their product.
+// Gives every item a section of its own, if conflicts replace lifetimes. It meets the reserved ranges there and no
+// other item. A link for each range and item would be their product.
 void add_lone_sections(instance& in) {
   for (std::uint32_t i = 0; i < in.own_items; ++i) {
     item& it = in.items[i];
@@ -322,7 +322,7 @@ void add_lone_sections(instance& in) {
   }
 }
 
-// A range that no buffer may touch is an item that always lives, at a place that is given.
+// Adds a range that no buffer may touch: an item that always lives, at a given place.
 void add_reserved(instance& in, units at, units size) {
   item it;
   it.size = size;

@@ -1,10 +1,10 @@
-// What alignments cost a clique, whatever its order: a bound on bytes that are multiples of a step.
+// The cost of alignments to a clique in any order: a bound on bytes that are multiples of a step.
 //
-// Of the offsets below H, ceil(H / step) are multiples of the step, and no two items of a clique take the same one. An
+// ceil(H / step) of the offsets below H are multiples of the step, and no two items of a clique take the same one. An
 // item of some height at a multiple of its alignment takes at least
 //   (height + gcd(alignment, step) - 1) / step
-// of them: that many where it begins right above one, at the first multiple of the gcd, and no fewer elsewhere. So an
-// item whose alignment the step divides counts as its height rounded up, and what is aligned to less fills the rest.
+// of them: that many if it begins right above one, at the first multiple of the gcd, and no fewer elsewhere. An item
+// counts as its height rounded up if the step divides its alignment. Items of smaller alignment fill the rest.
 #pragma once
 
 #include <numeric>
@@ -22,7 +22,7 @@ namespace berth::plan {
   return height == 0 ? 0 : (height + std::gcd(alignment, step) - 1) / step;
 }
 
-// The most frequent alignments above one of items that are not pinned, the most frequent first; `policy::most_steps` at
+// Returns the most frequent alignments above 1 of unpinned items, the most frequent first; `policy::most_steps` at
 // most.
 [[nodiscard]] std::vector<units> steps_of(const instance& in);
 

@@ -6,7 +6,7 @@
 
 namespace berth::plan {
 
-// A sweep over sections that keeps what is pinned, alive and disjoint, so that what comes can only collide with its
+// Sweeps over sections and keeps the pinned, live and disjoint ranges, so that a new one can only collide with its
 // neighbours.
 std::vector<bool> pins_that_clash(const instance& in) {
   struct pinned {

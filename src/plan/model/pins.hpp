@@ -7,8 +7,8 @@
 
 namespace berth::plan {
 
-// By item: whether it is pinned where a reserved range lies, or another item that was there before and stays. Where
-// none is, no pins clash; without those that are, none do. O((pins + links) log pins).
+// Marks each item that is pinned onto a reserved range, or onto another pinned item that comes earlier and is unmarked.
+// No pins clash if none is marked, or once the marked ones are removed. O((pins + links) log pins).
 [[nodiscard]] std::vector<bool> pins_that_clash(const instance& in);
 
 }  // namespace berth::plan

@@ -9,14 +9,13 @@
 
 namespace berth::plan {
 
-// As solve(), but for the deadline and the stop of `o`, which are not read.
+// Solves as solve(), but ignores the deadline and the stop of `o`.
 [[nodiscard]] result<plan> solve_within(const problem& p, const options& o, const patience& wait);
 
-// As solve_tiers().
 [[nodiscard]] result<tier_plan> solve_tiers_within(const problem& p, std::span<const double> touched, const options& o,
                                                    const patience& wait);
 
-// As spread_bound(); less of it where the wait is over.
+// Works as spread_bound(); returns less if the wait is over.
 [[nodiscard]] argument spread_bound_within(const problem& p, bool thorough, const patience& wait);
 
 }  // namespace berth::plan

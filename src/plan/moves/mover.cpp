@@ -58,7 +58,7 @@ class mover {
 
   [[nodiscard]] bool over() const { return wait_over() || visits() >= most_visits_; }
 
-  // Takes the residences where they keep the limits and are cheaper than the best so far.
+  // Takes the residences if they keep the limits and are cheaper than the best so far.
   void consider(const std::vector<residence>& where) {
     if (std::any_of(where.begin(), where.end(), [](const residence& legs) { return legs.empty(); })) return;
     lay(where);
@@ -69,7 +69,7 @@ class mover {
     keep();
   }
 
-  // Every byte in a memory with a limit at one price.
+  // Prices every byte in a memory with a limit alike.
   [[nodiscard]] room_prices flat(double price) const {
     std::vector<double> prices(model_.memories() * model_.periods(), 0);
     for (const index m : limited_) {
@@ -78,7 +78,7 @@ class mover {
     return {std::move(prices), model_.periods()};
   }
 
-  // Inserts all items in this order, at these prices of room. Where one finds no room, it goes first and all begin
+  // Inserts all items in this order, at these prices of room. An item without room goes first, and the insertion begins
   // anew.
   void construct(std::vector<index> order, const room_prices& price) {
     price_ = price;
@@ -159,7 +159,7 @@ class mover {
  private:
   [[nodiscard]] std::uint64_t looks() const { return router_.looks() + looks_; }
 
-  // Tells the wait what was done since it was last asked.
+  // Reports the looks since the last call to the wait.
   [[nodiscard]] bool wait_over() const { return wait_.over(looks() - std::exchange(told_, looks())); }
 
   void clear() {
@@ -190,8 +190,8 @@ class mover {
     return items() + uses_ + model_.periods() + model_.links.size() * model_.periods() / policy::numbers_cleared_a_look;
   }
 
-  // Without prices what is inserted first takes the room it likes best, however little it gains by it. improve() makes
-  // the first few pay for bytes of a limited memory in the periods around tight_; the rest pay nothing.
+  // Makes the first few items pay for bytes of a limited memory in the periods around tight_, until improve(). Without
+  // prices, early items take the room they like best, however small their gain.
   void raise_prices() {
     looks_ += model_.memories() * model_.periods() / policy::numbers_cleared_a_look;
     const index m = limited_[random_.below(limited_.size())];
@@ -227,8 +227,8 @@ class mover {
     improved_ = visits();
   }
 
-  // An item that costs more than it must, and some that lie in a memory with a limit near one of its uses; in the order
-  // in which they are to be inserted. Nothing: all is as cheap as it can be.
+  // Returns an item that costs more than it must, and some in a limited memory near one of its uses, in insertion
+  // order. Returns nothing if all items are as cheap as possible.
   std::vector<index> neighbours() {
     std::vector<index> unhappy;
     looks_ += 2 * items() + uses_;
@@ -287,7 +287,7 @@ class mover {
   timed_residences best_;
 };
 
-// By the time that the fastest memories save, for each byte and period that they are taken.
+// Sorts by the time that the fastest memories save, for each byte and period that they are taken.
 std::vector<index> by_gain(const moving_model& model) {
   std::vector<double> gain(model.items.size());
   for (std::size_t i = 0; i < gain.size(); ++i) {

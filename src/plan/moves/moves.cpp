@@ -79,7 +79,7 @@ result<void> validate_links(const problem& p, const traffic& t) {
                    static_cast<std::uint64_t>(std::find(first + 1, seen.end(), *twice) - seen.begin()));
 }
 
-// Whole lives in one memory each: solve_tiers() with the memories that the uses demand.
+// Plans whole lives in one memory each: solve_tiers() with the memories that the uses demand.
 std::optional<tier_plan> without_moves(problem p, const traffic& t, const options& o, const patience& wait) {
   std::vector<double> touched(p.buffers.size(), 0);
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -105,7 +105,7 @@ std::vector<residence> residences_of(const moving_model& model, const plan& layo
   return where;
 }
 
-// Every buffer in one memory throughout.
+// Returns the plan in which every buffer stays in one memory.
 moves_plan staying(const problem& p, const traffic& t, plan layout) {
   moves_plan answer;
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -119,7 +119,7 @@ moves_plan staying(const problem& p, const traffic& t, plan layout) {
   return answer;
 }
 
-// What all uses cost at the least, wherever the buffers lie.
+// Returns the least cost of all uses over all places of the buffers.
 double least_access(const problem& p, const traffic& t) {
   double sum = 0, cheapest = infinite;
   for (const memory& m : p.memories) cheapest = std::min(cheapest, m.cost);
@@ -131,7 +131,7 @@ double least_access(const problem& p, const traffic& t) {
   return sum;
 }
 
-// The stays and moves of residences; the layout is left empty.
+// Returns the stays and moves of residences; the layout is left empty.
 moves_plan moves_of(const problem& p, const moving_model& model, const timed_residences& found) {
   struct origin {
     index buffer, item, leg;
@@ -210,8 +210,8 @@ std::optional<overfull> overfull_memory(const problem& stays, options o, const p
   return std::nullopt;
 }
 
-// Counts sizes rounded up to the alignment, as where starts are aligned a buffer takes its bytes up to the next start.
-// The topmost buffer does not, so that this may lose a plan that there is. Returns whether it changed anything.
+// Counts sizes rounded up to the alignment, as a buffer takes its bytes up to the next aligned start. The topmost
+// buffer does not, so this may lose an existing plan. Returns whether it changed anything.
 bool round_up(const problem& p, moving_model& model) {
   bool changed = false;
   for (moving_item& one : model.items) {
@@ -226,12 +226,11 @@ bool round_up(const problem& p, moving_model& model) {
   return changed;
 }
 
-// Pairs of stays that separations and penalties may name, besides one for each of them: some tens of megabytes, and
-// about a second.
+// The limit of pairs of stays that separations and penalties name, besides one for each of them: some tens of
+// megabytes, and about a second.
 constexpr std::uint64_t most_stay_pairs = 500'000;
 
-// Stays by buffer, each buffer's in the order of their memories, so that those of two buffers that can share bytes are
-// found without looking at all pairs.
+// Lists the stays of each buffer in the order of their memories, so stays of two buffers in one memory are found fast.
 class stays_in_memories {
  public:
   stays_in_memories(std::size_t buffers, std::span<const stay> stays) : stays_{stays}, of_(buffers) {
@@ -243,7 +242,7 @@ class stays_in_memories {
 
   [[nodiscard]] const std::vector<index>& of(index buffer) const { return of_[buffer]; }
 
-  // Calls visit(stay of a, stays of b) for every stay of a, with those that are in its memory.
+  // Calls visit(stay of a, stays of b) for every stay of a, with those in its memory.
   template <class Visit>
   void for_each_in_one_memory(index a, index b, Visit visit) const {
     const std::vector<index>& theirs = of_[b];
@@ -261,7 +260,6 @@ class stays_in_memories {
   std::vector<std::vector<index>> of_;
 };
 
-// The separations, each pair once.
 std::vector<pair> different_separations(const problem& p) {
   std::set<std::pair<index, index>> seen;
   std::vector<pair> out;
@@ -271,7 +269,7 @@ std::vector<pair> different_separations(const problem& p) {
   return out;
 }
 
-// Whether problem_of_stays() would list more pairs than can be dealt with, or look at as many stays for them.
+// Returns whether problem_of_stays() would list too many pairs, or look at too many stays for them.
 bool too_many_pairs(const problem& p, std::span<const stay> stays) {
   const stays_in_memories all{p.buffers.size(), stays};
   const std::uint64_t most = most_stay_pairs + p.separations.size() + p.reuse_penalties.size();
@@ -335,7 +333,7 @@ result<void> validate(const problem& p, const traffic& t) {
 
 namespace {
 
-// Sends those away that are above the capacity of their memory, until none is.
+// Sends stays above their memory's capacity away, until there are none.
 bool make_room(const problem& p, const moving_model& model, const options& o, const patience& wait,
                std::optional<overfull> crowded, timed_residences& found) {
   std::vector<index> item_of(p.buffers.size());
@@ -358,14 +356,14 @@ bool make_room(const problem& p, const moving_model& model, const options& o, co
   return false;
 }
 
-// What the search has come to.
+// The result of the search so far.
 struct progress_of_moves {
   moves_plan best;
   std::optional<double> least_cost;  // of the first residences: later ones have lower limits
   bool cut_short = false;            // a deadline has changed what it came to
 };
 
-// Runs a stage after which others come that its result needs to be of use: in half of the time that is left.
+// Runs a stage whose result only serves later ones, in half of the time that is left.
 template <class Stage>
 auto in_half(const patience& wait, progress_of_moves& so_far, Stage stage) {
   const patience half = wait.for_half();
@@ -376,8 +374,8 @@ auto in_half(const patience& wait, progress_of_moves& so_far, Stage stage) {
 
 enum class placing : std::uint8_t { done, full, never };
 
-// Places residences that are cheaper than the best. If not done: a memory is full, in `stays`, or they cannot be placed
-// whatever the memories.
+// Places residences that are cheaper than the best. If not done, a memory is full, in `stays`, or they cannot be placed
+// in any memories.
 placing place(const problem& p, const moving_model& model, const timed_residences& found, const options& o,
               const patience& wait, moves_plan& best, problem& stays) {
   moves_plan next = moves_of(p, model, found);
@@ -397,8 +395,8 @@ placing place(const problem& p, const moving_model& model, const timed_residence
   return placing::done;
 }
 
-// Finds residences that are cheaper than the best, and places them; where they do not fit by address, without those
-// that are in the way, and others with a lower limit. Returns whether the first ones fitted.
+// Finds residences that are cheaper than the best, and places them. If they do not fit by address, drops those in the
+// way, then lowers a limit and tries again. Returns whether the first ones fitted.
 bool improve(const problem& p, moving_model model, std::vector<residence> start, const options& o, const patience& wait,
              progress_of_moves& so_far) {
   moves_plan& best = so_far.best;
@@ -462,7 +460,7 @@ result<moves_plan> solve_moves(const problem& p, const traffic& t, const options
     const bool fitted = improve(p, model, start, o, together, so_far);
     if (!fitted && round_up(p, model)) improve(p, model, start, o, together, so_far);
     if (!answer.layout.has_offsets() && o.work != effort::fast) {
-      // Residences that are dearer may fit by address where the cheapest found do not.
+      // Residences of higher cost may fit by address if the cheapest ones do not.
       options quick = o;
       quick.work = effort::fast;
       improve(p, model_of(p, t), start, quick, together, so_far);

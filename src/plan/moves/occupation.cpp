@@ -12,7 +12,7 @@ occupation::occupation(const moving_model& model)
       most_(model.memories() * blocks_, 0) {}
 
 occupation::occupation(const moving_model& model, const std::vector<residence>& where) : occupation{model} {
-  // First what each period has more than the one before it, modulo 2^64.
+  // First the increase of each period over the one before, modulo 2^64.
   std::vector<bytes> more(model.memories() * (std::size_t{periods_} + 1), 0);
   for (std::size_t i = 0; i < where.size(); ++i) {
     const moving_item& one = model.items[i];

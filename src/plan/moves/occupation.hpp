@@ -1,4 +1,4 @@
-// What residences take of the memories over time, and what it costs them.
+// The bytes that residences take of the memories over time, and the prices of these bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace berth::plan {
 
-// Bytes live by memory, then period, of the memories that have a limit: of the others nobody asks.
+// Bytes live by memory, then period; only memories with a limit are counted.
 class occupation {
  public:
   explicit occupation(const moving_model& model);
-  // By all items' residences at once. O(legs + heights + memories * periods), however long the legs.
+  // Counts all items' residences at once. O(legs + heights + memories * periods), however long the legs.
   occupation(const moving_model& model, const std::vector<residence>& where);
 
   [[nodiscard]] bytes live(index memory, std::uint32_t period) const noexcept {
     return live_[memory * periods_ + period];
   }
-  // Whether no period in [from, to) has more than `most`. O((to - from) / block + block).
+  // Returns whether no period in [from, to) has more than `most`. O((to - from) / block + block).
   [[nodiscard]] bool stays_within(index memory, std::uint32_t from, std::uint32_t to, bytes most) const noexcept;
 
   void put(const moving_model& model, const moving_item& one, const residence& legs);
@@ -36,7 +36,7 @@ class occupation {
   std::vector<bytes> most_;  // by memory, then block
 };
 
-// What a byte costs by memory, then period; nothing of it given: nothing.
+// The price of a byte by memory, then period. A default-constructed one is free.
 class room_prices {
  public:
   room_prices() = default;
@@ -44,7 +44,7 @@ class room_prices {
 
   [[nodiscard]] bool none() const noexcept { return of_.empty(); }
   [[nodiscard]] double of(index memory, std::uint32_t period) const noexcept { return of_[memory * periods_ + period]; }
-  // Of all periods in [from, to).
+  // Returns the sum of all periods in [from, to).
   [[nodiscard]] double of(index memory, std::uint32_t from, std::uint32_t to) const noexcept {
     const double* const sums = &sums_[memory * (std::size_t{periods_} + 1)];
     return sums[to] - sums[from];

@@ -63,7 +63,7 @@ void play(const moving_model& model, const std::vector<residence>& where, playou
     }
     clock += out.taken[k];
   }
-  // What each copy takes of the time of the periods that it crosses, for those that are planned beside it.
+  // Adds each copy's share of the time of the periods that it crosses, for the items planned beside it.
   std::vector<double> end(periods, 0);
   double at = 0;
   for (std::uint32_t k = 0; k < periods; ++k) end[k] = at += out.waited[k] + out.taken[k];

@@ -11,9 +11,9 @@
 namespace berth::plan {
 namespace {
 
-// The time of an item's uses where it costs the least, each period by itself: copies are free, and a plan may make
-// several of them at once, for which no path of one after the other is a bound. Either one memory serves all uses of a
-// period, or it lies in two at least. Puts what that takes into `taken`; nothing where a use is served nowhere.
+// Returns the least time of an item's uses, each period by itself. Copies are free: a plan may make several at once,
+// which no path of single copies bounds. One memory serves all uses of a period, or the item lies in at least two. Puts
+// the bytes needed for that into `taken`. Returns nothing if a use is served in no memory.
 std::optional<double> least_by_period(const moving_model& model, const moving_item& one, const room_prices& price,
                                       occupation& taken) {
   std::vector<index> fits;

@@ -1,4 +1,4 @@
-// Prices for room: a lower bound on what any plan with moves costs, and where memory is scarce.
+// Prices for room: a lower bound of the cost of any plan with moves, and the places of scarce memory.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace berth::plan {
 
-// Of a byte, by memory, then period. Every byte in a limited memory pays the price of its period, each item takes its
-// cheapest residence as if it were alone and copies were never waited for. `upper`: the cost of a plan. Deterministic
+// Prices a byte by memory, then period. Every byte in a limited memory pays the price of its period. Each item takes
+// its cheapest residence, as if it were alone and no copy were waited for. `upper`: the cost of a plan. Deterministic
 // but for the wait.
 [[nodiscard]] limit_prices price_room(const moving_model& model, double upper, std::uint64_t most_visits,
                                       const patience& wait, std::uint64_t& visits);

@@ -10,9 +10,8 @@
 namespace berth::plan {
 namespace {
 
-// Every tick at which something begins, ends or can be copied. Where nothing happens for a while, copies may follow
-// each other: as many as there are memories, from the slowest to the fastest, are given ticks of their own. Nothing
-// where they are more than `most`.
+// Returns every tick at which something begins, ends or can be copied. An idle stretch gets one tick for each memory,
+// because copies may follow each other from the slowest to the fastest. Returns nothing if there are more than `most`.
 std::optional<std::vector<tick>> breakpoints(const problem& p, const traffic& t, std::uint64_t most) {
   std::vector<tick> eventful, points;
   for (const auto& list : t.uses) {
@@ -87,8 +86,8 @@ moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>&
   return one;
 }
 
-// Takes away what limits nothing: what a memory takes even if all that may lie there does so for its whole life. Where
-// a slow memory of some gigabytes has no limit, ways are found in far fewer steps (router.hpp).
+// Removes each limit that holds even if all items allowed there stay for life. The router (router.hpp) finds paths in
+// far fewer steps if a slow memory of some gigabytes has no limit.
 void drop_idle_limits(moving_model& m) {
   for (index at = 0; at < m.memories(); ++at) {
     if (!m.limits[at]) continue;

@@ -1,4 +1,4 @@
-// Where buffers lie over time, while a plan with moves is being made.
+// The places of buffers over time, while a plan with moves is being made.
 //
 // Time is cut into periods at every tick at which anything can happen, and a stay becomes a leg of a residence, in
 // periods.
@@ -23,7 +23,7 @@ struct use_in_period {
   std::optional<index> memory;
 };
 
-// What lies and moves together: a buffer, or an alias group, which does not move.
+// A unit that lies and moves together: a buffer, or an alias group, which does not move.
 struct moving_item {
   std::vector<index> members;
   std::vector<index> memories;
@@ -65,8 +65,8 @@ struct moving_model {
   }
 };
 
-// The periods and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit conflicts.
-// O(n log n + heights of groups), and no more than policy::most_move_cells.
+// Returns the periods and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit
+// conflicts. O(n log n + heights of groups), and no more than policy::most_move_cells.
 [[nodiscard]] moving_model model_of(const problem& p, const traffic& t);
 
 struct copy {
@@ -79,7 +79,7 @@ struct copy {
   double done = 0;
 };
 
-// What a plan costs, and when everything happens, as moves.hpp says.
+// The cost of a plan and the time of each event, as moves.hpp defines them.
 struct playout {
   double access = 0;
   double stall = 0;
@@ -92,10 +92,10 @@ struct playout {
   [[nodiscard]] double cost() const noexcept { return access + stall; }
 };
 
-// O(periods * links + uses + copies log copies).
+// Plays the residences over time. O(periods * links + uses + copies log copies).
 void play(const moving_model& model, const std::vector<residence>& where, playout& out);
 
-// Access time of a use, or infinity where no leg serves it.
+// Returns the access time of a use, or infinity if no leg serves it.
 [[nodiscard]] double time_of(const moving_model& model, const residence& legs, const use_in_period& u);
 
 }  // namespace berth::plan

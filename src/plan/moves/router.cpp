@@ -35,9 +35,9 @@ memory_sets sets_of(std::size_t memories) {
 
 }  // namespace
 
-// Of an item of two memories one of which has no limit, only copies that begin at birth or right after a use (they free
-// a memory) or end right before one (they serve it) are looked at: any other would only hold bytes in both memories for
-// longer. So nothing but such a copy, or a use, changes where it lies.
+// Chooses the periods to look at. If one of an item's two memories has no limit, only two kinds of copies count. They
+// begin at birth or right after a use (to free a memory), or end right before one (to serve it). Any other copy would
+// only hold bytes in both memories for longer.
 void router::choose_periods(const moving_item& one) {
   const std::size_t count = one.memories.size();
   any_end_ = count > 2 ||
@@ -94,8 +94,8 @@ void router::relax(std::size_t j, std::uint32_t set, const label& by) {
   if (by.best < at.best) at = by;
 }
 
-// Adds what it costs to hold the memories `held` through a period, where those in `read` are ready. Returns the time
-// of the uses; nothing where there is no room or a use is not served.
+// Adds the cost of holding the memories `held` through a period, if those in `read` are ready. Returns the time of the
+// uses; nothing if there is no room or a use is not served.
 std::optional<double> router::hold(const moving_item& one, std::size_t j, std::uint32_t held, std::uint32_t read,
                                    value& v) {
   ++visits_;
@@ -122,7 +122,7 @@ std::optional<double> router::hold(const moving_item& one, std::size_t j, std::u
   return used;
 }
 
-// The same through the periods between this one and the next that is looked at, in which nothing is used.
+// Does the same through the periods between this one and the next that is looked at, in which nothing is used.
 bool router::hold_on(const moving_item& one, std::size_t j, std::uint32_t held, value& v) const {
   const double periods = at_[j + 1] - at_[j] - 1;
   if ((held & ~room_on_[j]) != 0) return false;
@@ -147,7 +147,7 @@ router::way router::way_to(const moving_item& one, std::uint32_t from, index to)
   return best;
 }
 
-// The time of a period in which the link is free for a copy of an item whose own uses in it take `used`.
+// Returns the time of a period in which the link is free for a copy of an item whose own uses in it take `used`.
 double router::spare_time(const playout& now, std::size_t link, std::uint32_t period, double used, bool first) const {
   const double busy = now.busy[link * model_.periods() + period];
   return std::max(0.0, now.taken[period] + used + (first ? 0 : now.waited[period]) - busy);
@@ -157,8 +157,8 @@ double router::bytes_of_a_copy(const moving_item& one) {
   return static_cast<double>(one.size) * static_cast<double>(one.last - one.first + 1);
 }
 
-// All copies that begin at a period, out of a set of memories, and end anywhere. All periods that they may cross are
-// looked at.
+// Tries all copies that begin at a period, out of a set of memories, and end anywhere. Looks at all periods that they
+// may cross.
 void router::copy_from(const moving_item& one, std::uint32_t j, std::uint32_t set, const playout& now,
                        double stall_weight) {
   if (!any_end_ && j != 0 && (at_[j - 1] + 1 != at_[j] || use_of_[j - 1] < 0)) return;
@@ -183,7 +183,7 @@ void router::copy_from(const moving_item& one, std::uint32_t j, std::uint32_t se
   }
 }
 
-// All copies that end right before a period.
+// Tries all copies that end right before a period.
 void router::copy_for(const moving_item& one, std::uint32_t j, const playout& now, double stall_weight) {
   const auto count = static_cast<std::uint32_t>(sets_->sets.size());
   for (std::uint32_t set = 0; set < count; ++set) {

@@ -1,5 +1,5 @@
-// The cheapest residence of one item, given what the others leave: a shortest path over (period, set of memories that
-// hold a copy).
+// The cheapest residence of one item beside the others: a shortest path over (period, set of memories that hold a
+// copy).
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,18 @@ class router {
  public:
   explicit router(const moving_model& model) : model_{model} {}
 
-  // The cheapest residence where `others` leave room and the links are as busy as `now` says. Time waited for a copy
-  // counts `stall_weight` times (infinity: no copy is waited for; 0: copies take one period). Of residences that cost
-  // the same, it takes one with few copies that leaves limited memories early. Empty where there is no room. O(periods
-  // looked at * sets of memories * the longest copy, 64 periods + life / 64): of two memories one of which has no limit
-  // only those around birth and uses are looked at, of others all.
+  // Returns the cheapest residence if `others` leave room and the links are as busy as `now` says. Time waited for a
+  // copy counts `stall_weight` times (infinity: no copy is waited for; 0: copies take one period). Prefers, at equal
+  // cost, few copies that leave limited memories early. Empty if there is no room. O(periods looked at * sets of
+  // memories * the longest copy, 64 periods + life / 64). Looks only at periods around birth and uses if one of two
+  // memories has no limit.
   [[nodiscard]] residence route(const moving_item& one, const occupation& others, const playout& now,
                                 double stall_weight, const room_prices& price);
 
-  // States of its tables looked at so far.
+  // Returns the states of its tables looked at so far.
   [[nodiscard]] std::uint64_t visits() const noexcept { return visits_; }
 
-  // What that and its tables cost, in looks.
+  // Returns the cost of these and of its tables, in looks.
   [[nodiscard]] std::uint64_t looks() const noexcept { return visits_ * policy::looks_a_visit + table_looks_; }
 
  private:

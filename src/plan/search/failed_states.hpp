@@ -1,4 +1,4 @@
-// What a search remembers of states that have no completion, and how searches of one instance tell each other.
+// The memory of states that have no completion; searches of one instance share it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace berth::plan {
 
-// Of a set of open items at offsets: the 128-bit sum of their words. Equal keys are taken for equal states.
+// Identifies a set of open items at offsets by the 128-bit sum of their words. Equal keys count as equal states.
 struct state_key {
   std::uint64_t place = 0;
   std::uint64_t check = 0;
@@ -21,15 +21,15 @@ struct state_key {
 // Every item is placed: this state is a layout, and never fails.
 inline constexpr state_key nothing_open{};
 
-// The random word of item i at an offset.
+// Returns the random word of item i at an offset.
 [[nodiscard]] state_key word_of(std::uint32_t i, units offset) noexcept;
 
-// A hash table of states that failed, each with the largest capacity at which it did. Where two states fall on one
-// place of the table the later one is kept; they are told apart by `check`. It takes memory from the first of them on:
-// most searches of small problems end before that, in less time than its pages take.
+// A hash table of failed states, each with the largest capacity at which it failed. A later state replaces an earlier
+// one at the same place of the table; `check` tells them apart. The first insertion allocates the table: most searches
+// of small problems end before that, in less time than its pages take.
 class failed_states {
  public:
-  // For searches of so many nodes together.
+  // Sizes the table for searches of so many nodes together.
   explicit failed_states(std::uint64_t nodes) noexcept;
   [[nodiscard]] bool contains(state_key k, units capacity) const noexcept;
   void insert(state_key k, units capacity);
@@ -43,8 +43,8 @@ class failed_states {
   std::uint64_t mask_ = 0;
 };
 
-// The states that one search has seen fail since it last handed them to the common table (move_to()). Each search keeps
-// them to itself until then, so that searches that run side by side find the same as one after the other.
+// The states that one search has seen fail since move_to() last handed them to the common table. Each search keeps them
+// to itself until then, so that searches side by side find the same as one after the other.
 class fresh_failures {
  public:
   [[nodiscard]] bool contains(state_key k) const noexcept {

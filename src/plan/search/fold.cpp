@@ -63,7 +63,7 @@ void folding::take(std::uint32_t b) {
   --left_;
 }
 
-// All sets of clumps of one lifetime, sorted by size; `sorted` by lifetime.
+// Returns all sets of clumps of one lifetime, sorted by size; `sorted` by lifetime.
 std::vector<folding::set> folding::sets_of(std::vector<std::uint32_t>& sorted) const {
   const auto lifetime = [this](std::uint32_t b) { return std::pair{clumps_[b].first, clumps_[b].last}; };
   std::sort(sorted.begin(), sorted.end(), [&](auto a, auto b) {
@@ -97,7 +97,7 @@ std::uint32_t folding::stacked(const std::vector<std::uint32_t>& sorted, const s
   return static_cast<std::uint32_t>(clumps_.size() - 1);
 }
 
-// Of the sizes that one set before the boundary and one behind it have, folds that of the fewest clumps.
+// Folds, among the sizes with one set before the boundary and one behind it, the one of the fewest clumps.
 bool folding::fold_at(std::uint32_t boundary) {
   std::vector<std::uint32_t> before = ends_[boundary];
   std::vector<std::uint32_t> behind = starts_[boundary];
@@ -121,7 +121,7 @@ bool folding::fold_at(std::uint32_t boundary) {
     const set& a = left[l0 + word / policy::left_out_share % (l - l0)];
     const set& b = right[r0 + word / 64 % (r - r0)];
     const auto many = static_cast<std::uint64_t>(std::popcount(a.mask) + std::popcount(b.mask));
-    // Where there is a choice, it is the less likely the right one.
+    // More choices make a right one less likely.
     const std::pair rank{many + (l - l0) * (r - r0) * 2, word};
     if (from != nullptr && rank >= best) continue;
     best = rank;
@@ -137,7 +137,7 @@ bool folding::fold_at(std::uint32_t boundary) {
   return true;
 }
 
-// Four clumps around the centre that turn one way; upside down, the same four turn the other way.
+// Folds four clumps around the centre that turn one way; upside down, the same four turn the other way.
 bool folding::fold_wheel(std::uint32_t centre) {
   const clump x = clumps_[centre];
   if (x.folded || !is_tight(x.first) || !is_tight(x.last)) return false;
@@ -184,7 +184,7 @@ std::vector<units> folding::unfold(const std::vector<units>& offsets) const {
   std::vector<units> at(clumps_.size(), 0);
   std::size_t next = offsets.size();
   std::size_t items = 0;
-  // Members come before what they are folded into.
+  // Members come before their clump.
   for (std::size_t k = clumps_.size(); k-- > 0;) {
     const clump& b = clumps_[k];
     if (!b.folded) at[k] = offsets[--next];

@@ -1,11 +1,11 @@
 // Smaller instances for a capacity at which sections are full.
 //
-// Where two neighbouring sections leave nothing free, what ends between them makes room for exactly what begins there.
-// If of those that end one set of alike lifetimes, and of those that begin one such set, are as tall, then most likely
-// the one set lies where the other lay: each is stacked, and both become one clump. So are four clumps around a fifth
-// (a pinwheel). Clumps are again folded into clumps: a tiling by random cuts may end as one.
+// Items that end between two full sections make room for exactly the items that begin there. One set of alike lifetimes
+// may end, and one of the same height begin. Most likely the second set then lies at the place of the first. Each is
+// stacked, and both become one clump. So are four clumps around a fifth (a pinwheel). Clumps are folded again: a tiling
+// by random cuts may end as one.
 //
-// A guess, not a proof: a layout of the clumps is one of the items, but that there is none says nothing.
+// A guess, not a proof: a layout of the clumps is one of the items, but the items may have others.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace berth::plan {
 
 class folding {
  public:
-  // Items of one lifetime and no further constraint are folded; where there are others, nothing is. Only where sums
-  // leave no choice if `seed` is 0; else it chooses, and leaves some out. O(n log n) for few items a section boundary.
+  // Folds items of one lifetime and no further constraint; nothing if there are others. A `seed` of 0 folds only what
+  // sums force; any other chooses, and leaves some out. O(n log n) for few items a section boundary.
   folding(const instance& in, units capacity, std::uint64_t seed);
 
   [[nodiscard]] std::size_t clumps_left() const noexcept { return left_; }
   [[nodiscard]] instance folded() const;
-  // Offsets of the items, given those of the folded instance.
+  // Returns the offsets of the items, given those of the folded instance.
   [[nodiscard]] std::vector<units> unfold(const std::vector<units>& offsets) const;
 
  private:

@@ -38,7 +38,7 @@ class narrower {
                      in.items.size() <= policy::most_for_beams && skylines::apply_to(in, state.best.arena)},
         known_{how.nodes} {}
 
-  // One slice for every recipe at the lowest open capacity; from the second round on also at those above.
+  // Runs one slice for every recipe at the lowest open capacity; from the second round on also at those above.
   void round(std::uint64_t slice) {
     try_folded(slice);
     if (gap() <= 0) return;
@@ -46,8 +46,8 @@ class narrower {
       first_round(slice);
       return;
     }
-    // A capacity just below the best layout would gain little, but where the lower ones are out of reach only these
-    // lower the layout at all.
+    // A capacity just below the best layout gains little. Only such capacities lower the layout if the lower ones are
+    // out of reach.
     for (const units sixteenths : policy::tried_sixteenths) {
       if (gap() <= 0 || spent()) break;
       const units capacity = above_bound(sixteenths);
@@ -61,7 +61,7 @@ class narrower {
 
   [[nodiscard]] bool spent() const { return wait_.was_over() || state_.nodes >= how_.nodes; }
 
-  // Tells how_.watch, if any, what there is by now.
+  // Shows the current result to how_.watch, if any.
   void show() const {
     if (how_.watch == nullptr) return;
     how_.watch->arena.store(static_cast<bytes>(state_.best.arena) * in_.unit, std::memory_order_relaxed);
@@ -89,9 +89,8 @@ class narrower {
     tried_.clear();
   }
 
-  // A problem that can be solved at the bound mostly is by the first recipes, or else by one of the last. So those come
-  // first and last; between them the layout is lowered in large steps, each of which costs little more than one node an
-  // item, and one beam is tried.
+  // Runs the first and the last recipes first: most problems that can be solved at the bound need one of these. Between
+  // them it lowers the layout in large steps, each for little more than one node an item, and tries one beam.
   void first_round(std::uint64_t slice) {
     constexpr std::size_t quick = policy::quick_recipes;
     constexpr units step = policy::descending_sixteenths;
@@ -108,8 +107,8 @@ class narrower {
     return state_.bound + gap() / 16 * sixteenths + gap() % 16 * sixteenths / 16;
   }
 
-  // What searches at a capacity. Where one close to it is already being searched it is that one, so that no work is
-  // lost; the bound is tried by itself.
+  // Returns the searches at a capacity. Returns those of a close capacity if there are any, so that no work is lost.
+  // The bound has searches of its own.
   tried_capacity& at(units capacity) {
     const units near = (state_.best.arena - state_.bound) / 16;
     for (tried_capacity& r : tried_) {
@@ -124,7 +123,7 @@ class narrower {
     return tried_.back();
   }
 
-  // A slice for each of the recipes [first, last), until one settles the capacity. False: none did.
+  // Runs a slice for each of the recipes [first, last), until one settles the capacity. False: none did.
   bool run(tried_capacity& r, std::uint64_t slice, std::size_t first, std::size_t last) {
     std::vector<std::size_t> batch;
     for (std::size_t k = first; k < last; ++k) {
@@ -145,12 +144,12 @@ class narrower {
     return take(r.capacity, slice, seekers, "search", [&](std::size_t k) { r.searches[batch[k]]->tell(known_); });
   }
 
-  // Nodes for so many states an item, and no more than a share of all.
+  // Returns nodes for so many states an item, and no more than a share of all.
   [[nodiscard]] std::uint64_t beam_of(std::uint64_t states) const {
     return std::min(how_.nodes / policy::first_tries_share, in_.items.size() * states / states_a_node(in_, graph_) + 1);
   }
 
-  // A slice for each of so many beams.
+  // Runs a slice for each of so many beams.
   bool run_beams(units capacity, std::uint64_t slice, std::size_t beams) {
     if (!beams_apply_ || spent()) return false;
     tried_capacity& r = at(capacity);
@@ -162,12 +161,12 @@ class narrower {
     return take(r.capacity, slice, seekers, "skylines", [](std::size_t) {});
   }
 
-  // `after(k)` for each seeker that had its turn.
+  // Calls `after(k)` for each seeker that had its turn.
   template <class F>
   bool take(units capacity, std::uint64_t slice, const std::vector<seeker*>& seekers, std::string_view name,
             F&& after) {
     std::vector<turn> turns;
-    // One node at least, so that the wait is told of something.
+    // Spends at least one node, so that the wait counts some work.
     std::uint64_t left = std::min(how_.nodes - state_.nodes, wait_.looks_left() / policy::looks_a_node + 1);
     for (seeker* const s : seekers) {
       if (left == 0) break;

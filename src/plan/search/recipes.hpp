@@ -1,4 +1,4 @@
-// How the searches of one instance differ: where each goes on, and which item it takes first.
+// The strategies of the searches of one instance: the place to go on, and the item to take first.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct recipe {
 // The order by lifetime, then size.
 inline constexpr std::int64_t lifetime_first = 200;
 
-// The first ones solve most of what can be solved, and complement each other (docs/decisions/0020).
+// The first ones solve most solvable problems, and complement each other (docs/decisions/0020).
 inline constexpr std::array<recipe, 10> recipes{{
     {focus::slack, false, true, lifetime_first, 1000},
     {focus::fewest, true, true, lifetime_first, 1000},

@@ -16,7 +16,7 @@ void search::save(std::uint32_t i) {
   undo_.push_back({i, witness_[i], support_[i], least_[i], hole_[i]});
 }
 
-// The lowest aligned offset from x on where item i meets no pinned neighbour.
+// Returns the lowest aligned offset from x on at which item i meets no pinned neighbour.
 units search::clear_of_pins(std::uint32_t i, units x) const {
   x = round_up(x, in_.items[i].alignment);
   for (bool changed = true; changed;) {
@@ -47,7 +47,7 @@ void search::wait_for(std::uint32_t i, std::uint32_t witness) {
   witness_[i] = witness;
 }
 
-// Some open neighbour has to enter the hole of item i, and i lies on it.
+// Makes item i lie on the open neighbour that has to enter its hole.
 bool search::block_hole(std::uint32_t i) {
   units best = unbounded;
   std::uint32_t witness = no_item;
@@ -67,8 +67,7 @@ bool search::block_hole(std::uint32_t i) {
 }
 
 // Carries raised offsets on to the holes that waited for them, then checks the cliques that changed. `beside`: the item
-// that was just placed, if any; then all that was raised before the call are its neighbours, each raised to just its
-// end.
+// just placed, if any. All items raised before the call are then its neighbours, each raised to its end.
 bool search::settle(std::uint32_t beside) {
   const std::size_t neighbours = beside == no_item ? 0 : raised_.size();
   for (std::size_t k = 0; k < raised_.size(); ++k) {
@@ -79,8 +78,8 @@ bool search::settle(std::uint32_t beside) {
     }
   }
   if (!rules_.sections) return true;
-  // In a clique of the placed item nothing that counts lay below its offset, and what lay below its end was raised to
-  // that end, so the clique ends no higher than it did.
+  // No counted member of the placed item's cliques lay below its offset. Members below its end were raised to that end.
+  // So these cliques end no higher than before.
   stamp_ += 2;
   changed_.clear();
   if (beside != no_item) {
@@ -117,15 +116,15 @@ void search::set_most_end(std::uint32_t c, units end) {
   most_end_[c] = end;
 }
 
-// Whether a neighbouring section has all that counts in section c, so that its test serves for both: the one to the
-// right, or the one to the left where that has more.
+// Returns whether a neighbouring section has all that counts in section c, so that one test serves for both. It is the
+// section to the right, or the one to the left if that has more.
 bool search::is_covered(std::uint32_t c) const {
   if (c >= in_.sections) return false;
   if (ends_[c] == 0) return c + 1 != in_.sections;
   return c != 0 && starts_[c] == 0 && ends_[c - 1] != 0;
 }
 
-// Item i is placed: it no longer counts. It lies low, so that little has to move.
+// Takes the placed item i out of its cliques' counts. It lies low, so that little has to move.
 void search::leave_cliques(std::uint32_t i) {
   state_[i] = state::placed;
   for (const section_range& r : in_.ranges_of(in_.items[i])) {
@@ -160,7 +159,7 @@ units search::multiples_of(const member& m, std::size_t step) const {
                              : fewest_multiples(m.height, it.alignment, steps_[step]);
 }
 
-// Whether item i takes more multiples of a step there than it must.
+// Returns whether item i takes more multiples of a step there than it must.
 bool search::wastes_multiples(std::uint32_t i, units at) const {
   const units end = at + in_.items[i].size;
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -170,8 +169,8 @@ bool search::wastes_multiples(std::uint32_t i, units at) const {
   return false;
 }
 
-// Members are kept nearly sorted by falling least offset from call to call. Those out of order, mostly some that were
-// raised together, are taken out and merged back in.
+// Keeps members nearly sorted by falling least offset from call to call. Takes members out of order, mostly raised
+// together, out and merges them back in.
 bool search::clique_fits(std::uint32_t c) {
   member* const first = members_.data() + graph_.clique_first[c];
   member* const last = first + counted_[c];
@@ -284,7 +283,7 @@ void search::restore(const frame& f) {
   current_ = f.current;
 }
 
-// Whether this state is in the memory; a record has its own, in which no two states share a place.
+// Returns whether this state is in the memory; a record has its own, in which no two states share a place.
 bool search::has_failed(state_key k) {
   if (record_ == nullptr) return fresh_.contains(k) || known_.contains(k, capacity_);
   const auto known = record_->find(k);

@@ -1,8 +1,8 @@
 // A complete search for a layout within a given capacity, resumable after any number of search nodes.
 //
-// Plans are looked for in *least* form: of all feasible layouts, one with the smallest sum of offsets. In it no item
-// can be moved down alone, so every item rests on the bottom, on another item, or right above a pinned one. The search
-// keeps for every item a proved least offset, and decides one item at a time:
+// The search looks for plans in *least* form: the feasible layout with the smallest sum of offsets. No item of it can
+// be moved down alone, so every item rests on the bottom, on another item, or right above a pinned one. The search
+// keeps a proved least offset for every item, and decides one item at a time:
 //
 //   place     an item whose least offset is supported by placed items, and below which no open neighbour fits,
 //             lies there;
@@ -13,7 +13,7 @@
 // neighbours commute and are never tried in both orders. The form is that of Le Pape's schedule-or-postpone search for
 // resource-constrained scheduling, with the hole as the reason to postpone.
 //
-// Rules, each a switch. None of them cuts off a layout that is the only one left; what each gains: 0020 and 0027.
+// Rules, each a switch. A rule may cut off a layout only if another is left; the gains are in 0020 and 0027.
 //   R1 sections       in every clique the open items, taken by rising least offset, must end within the capacity
 //                     (Jackson's preemptive bound with heads only).
 //   R2 holes          a postponed item's hole must still be blockable by something that lies low enough.
@@ -21,7 +21,7 @@
 //   R4 memory         a state (open items of an island, their supports) that failed is not entered again.
 //   R5 multiples      R1 again, in multiples of frequent alignments (model/multiples.hpp): it sees what they waste.
 //
-// The memory of R4. A *state* is the set of open items of one island and their supports; a *completion* is a layout of
+// The memory of R4. A *state* is the set of open items of one island and their supports. A *completion* is a layout of
 // these items on their supports, within the capacity and clear of pins. An island *inherits* a hole if one of its open
 // items had a hole when the island was split off. The memory holds states of islands that inherit no hole.
 //
@@ -80,19 +80,19 @@ struct switches {
   bool skylines = true;  // and beams look for layouts beside the searches (plan/search/skyline.hpp)
 };
 
-// Where the search goes on: at an open item that lies lowest among its neighbours, in ...
+// The place at which the search goes on: an open item that lies lowest among its neighbours, in ...
 enum class focus : std::uint8_t {
   lowest,  // the lowest place of all
   slack,   // the clique whose open items leave the least room, as last checked: also where one just failed
   fewest,  // the clique on whose floor the fewest open items can lie
 };
 
-// Which item is decided next. Every choice is complete.
+// The rule that chooses the next item. Every choice is complete.
 struct strategy {
   std::vector<std::int64_t> priority;  // by item: of two at one least offset the greater comes first
   focus where = focus::lowest;
-  // Of the items at one least offset first the one that fills its place: on each side where its lifetime ends, nothing
-  // open reaches as low (the best fit of strip packing: Burke, Kendall, Whitwell 2004).
+  // Decides first, among the items at one least offset, the one that fills its place. No open item beside either end of
+  // its lifetime reaches as low (the best fit of strip packing: Burke, Kendall, Whitwell 2004).
   bool corners = false;
   std::uint64_t restart = 0;  // nodes of the first run before a restart, then by Luby's sequence; 0: never
   std::int64_t noise = 0;     // every restart blurs the priorities by up to this; the first run takes them as they are
@@ -107,12 +107,12 @@ struct failed_state {
 
 class search final : public seeker {
  public:
-  // All references outlive the search. `known` failed before; it may change between runs only.
+  // All references outlive the search. `known` has states that failed before; it may change between runs only.
   search(const instance& in, const conflict_graph& graph, units capacity, strategy how, const switches& rules,
          const failed_states& known);
 
   [[nodiscard]] search_status run(std::uint64_t nodes) override;
-  // Moves what failed since the last call.
+  // Moves the states that failed since the last call.
   void tell(failed_states& known) { fresh_.move_to(known, capacity_); }
 
   [[nodiscard]] const std::vector<units>& offsets() const noexcept override { return least_; }
@@ -126,8 +126,8 @@ class search final : public seeker {
   // restarts.
   void record(search_record& to) { record_ = &to; }
 
-  // The first invariant that does not hold, as "I4"; empty: all do. Between runs. O(conflicts + m log m). In debug
-  // builds run() asks itself: at every decision of small instances, at every 1,024th of others.
+  // Returns the first violated invariant, as "I4"; empty if there is none. Between runs. O(conflicts + m log m). In
+  // debug builds run() asks itself: at every decision of small instances, at every 1,024th of others.
   [[nodiscard]] std::string_view check() const;
 
  private:
@@ -195,7 +195,7 @@ class search final : public seeker {
   [[nodiscard]] std::uint32_t lowest_around(std::uint32_t i) const;
   [[nodiscard]] std::uint32_t corner_near(std::uint32_t i) const;
   [[nodiscard]] int closed_sides(std::uint32_t i) const;
-  // The members of clique c that are not placed.
+  // Returns the members of clique c that are not placed.
   [[nodiscard]] std::span<const member> counted(std::uint32_t c) const {
     return {members_.data() + graph_.clique_first[c], counted_[c]};
   }
@@ -251,8 +251,8 @@ class search final : public seeker {
   std::vector<std::uint32_t> witness_;       // the open item that can block the hole with the least lift
   std::vector<std::uint32_t> waiting_;       // by item: how many have it as their witness
   std::vector<std::vector<conflict>> pins_;  // by item: pinned neighbours by rising offset
-  // The cliques' members: of each first those that count, open or pinned, nearly sorted by falling least offset; then
-  // the placed ones, the last placed first.
+  // The cliques' members. Each clique has first those that count, open or pinned, nearly sorted by falling least
+  // offset. The placed ones follow, the last placed first.
   std::vector<member> members_;
   std::vector<std::uint32_t> counted_;                  // by clique: how many count
   std::vector<std::pair<units, member>> out_of_order_;  // clique_fits() only

@@ -88,7 +88,7 @@ bool search::sections_are_counted() const {
   return starts == starts_ && ends == ends_;
 }
 
-// As clique_fits() counts, without its shortcuts.
+// Counts as clique_fits() does, without its shortcuts.
 bool search::cliques_end_below() const {
   for (std::uint32_t c = 0; c < graph_.cliques(); ++c) {
     const auto counts = counted(c);
@@ -104,7 +104,7 @@ bool search::cliques_end_below() const {
       for (const member& m : rising) {
         multiples = std::max(multiples, multiples_below(least_[m.item], steps_[k])) + multiples_of(m, k);
       }
-      // Where steps do not divide each other, a check may be left out.
+      // A check may be left out if steps do not divide each other.
       if (steps_.size() == 1 && multiples > multiples_below(capacity_, steps_[k])) return false;
     }
   }

@@ -1,4 +1,4 @@
-// Which item the search decides next.
+// The choice of the next item of the search.
 #include <algorithm>
 #include <tuple>
 
@@ -10,8 +10,8 @@ bool search::lower(std::uint32_t a, std::uint32_t b) const {
   return least_[a] != least_[b] ? least_[a] < least_[b] : rank_[a] < rank_[b];
 }
 
-// An open item that lies no higher than any open neighbour: its least offset is supported (a postponed item lies above
-// its witness), and nothing open fits below it.
+// Returns an open item that lies no higher than any open neighbour. Its least offset is supported, as a postponed item
+// lies above its witness, and no open item fits below it.
 std::uint32_t search::choose() const {
   const std::uint32_t start = start_of_choice();
   if (start == no_item) return no_item;
@@ -19,7 +19,7 @@ std::uint32_t search::choose() const {
   return strategy_.corners ? corner_near(low) : low;
 }
 
-// The lowest open item of the current island, or of the clique in focus; no_item: the island is solved.
+// Returns the lowest open item of the current island, or of the clique in focus; no_item: the island is solved.
 std::uint32_t search::start_of_choice() const {
   std::uint32_t best = strategy_.where == focus::fewest ? scarcest() : no_item;
   if (best != no_item) return best;
@@ -45,8 +45,8 @@ std::uint32_t search::start_of_choice() const {
   return best;
 }
 
-// Notes for every clique of the current island that no other covers its floor, the least offset of its open items, and
-// how many of them can lie there.
+// Notes the floor (the least offset of its open items) of every uncovered clique of the current island. Counts how many
+// of them can lie there.
 void search::count_on_floors() const {
   floor_.resize(graph_.cliques());
   on_floor_.resize(graph_.cliques());
@@ -63,8 +63,7 @@ void search::count_on_floors() const {
   }
 }
 
-// Of the cliques that may be filled next, the one with the fewest items for its floor; where as few, the one that has
-// the least room left.
+// Returns the start in the clique with the fewest items for its floor. Takes the clique with the least room at a tie.
 std::uint32_t search::scarcest() const {
   count_on_floors();
   std::uint32_t best = no_item;
@@ -94,7 +93,7 @@ std::uint32_t search::lowest_around(std::uint32_t i) const {
   }
 }
 
-// On how many of the two sides of item i's lifetime no open item reaches as low as item i.
+// Returns on how many sides of item i's lifetime, two at most, no open item reaches as low as item i.
 int search::closed_sides(std::uint32_t i) const {
   const auto ranges = in_.ranges_of(in_.items[i]);
   if (ranges.empty()) return 0;
@@ -107,7 +106,7 @@ int search::closed_sides(std::uint32_t i) const {
          (ranges.back().last == in_.sections || closed(ranges.back().last));
 }
 
-// Chooses among item i and the items in focus that lie as low and may be decided next as well: the one with the most
+// Chooses among item i and the items in focus that lie as low and may be decided next. Takes the one with the most
 // closed sides.
 std::uint32_t search::corner_near(std::uint32_t i) const {
   std::uint32_t best = i;

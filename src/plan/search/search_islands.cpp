@@ -1,4 +1,4 @@
-// Decomposition: what is open falls into islands that share no conflict, which are solved one after the other.
+// Decomposition: the open items fall into islands that share no conflict, which are solved one after the other.
 #include <algorithm>
 
 #include "plan/search/search.hpp"
@@ -34,7 +34,7 @@ void search::find_islands(std::vector<std::vector<std::uint32_t>>& islands) cons
   }
 }
 
-// The cliques of an island's open items.
+// Adds the cliques of an island's open items.
 void search::add_cliques(island& p) {
   p.cliques_begin = static_cast<std::uint32_t>(island_cliques_.size());
   ++stamp_;
@@ -48,7 +48,7 @@ void search::add_cliques(island& p) {
   p.cliques_end = static_cast<std::uint32_t>(island_cliques_.size());
 }
 
-// Whether the lifetimes of what is open in the current island leave no gap.
+// Returns whether the lifetimes of the open items of the current island leave no gap.
 bool search::lifetimes_touch() const {
   std::uint32_t reach = 0;
   for (std::uint32_t k = current_.begin, open = 0; k < current_.end; ++k) {
@@ -60,8 +60,8 @@ bool search::lifetimes_touch() const {
   return true;
 }
 
-// Whether open items still join the open neighbours of item i, which was just placed: then the island is still one.
-// Mostly few items are looked at until that is seen.
+// Returns whether open items still join the open neighbours of item i, which was just placed: the island is then still
+// one. Mostly looks at few items.
 bool search::neighbours_are_joined(std::uint32_t i) {
   reached_.resize(in_.items.size(), 0);
   const std::uint32_t wanted = ++wave_;
@@ -88,7 +88,7 @@ bool search::neighbours_are_joined(std::uint32_t i) {
   return missing == 0;
 }
 
-// Item i was placed, or nothing yet.
+// Splits the current island after `placed`, or before any placement. False: an island has failed before.
 bool search::split(std::uint32_t placed) {
   if (!rules_.decomposition) return true;
   if (intervals_only_ ? lifetimes_touch() : placed != no_item && neighbours_are_joined(placed)) return true;
@@ -120,7 +120,7 @@ bool search::split(std::uint32_t placed) {
   return fits;
 }
 
-// The current island is solved: on to the next of the innermost split that has one. False: everything is solved.
+// Goes from a solved island to the next one of the innermost split that has one. False: everything is solved.
 bool search::next_island() {
   for (std::uint32_t s = split_; s != no_item; s = frames_[s].outer_split) {
     frame& f = frames_[s];

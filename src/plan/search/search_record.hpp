@@ -1,4 +1,4 @@
-// What a search without islands and restarts did, as a tree of cases, and that tree as a block of a refutation log
+// Records a search without islands and restarts as a tree of cases, and writes the tree as a block of a refutation log
 // (berth/plan/refutation.hpp). It remembers the failed states itself, so that each is a lemma that the log can name.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace berth::plan {
 
-// Why a case has no layout.
+// The reason why a case has no layout.
 struct refuted_by {
   enum reason : std::uint8_t { item_ends, clique_ends, hole, known_state } what = item_ends;
   std::uint32_t which = 0;  // item, clique, or the step whose first case left the state
@@ -25,18 +25,18 @@ struct refuted_by {
 
 class search_record {
  public:
-  // The next step: item i is placed, or else postponed.
+  // Notes the next step: item i is placed, or else postponed.
   void place(std::uint32_t i);
-  // The case at hand is refuted.
+  // Notes that the case at hand is refuted.
   void refute(const refuted_by& why);
-  // All of the first case of the innermost step that is still in it is refuted. `k`: the state that it left.
+  // Notes that the first case of the innermost step that is in its first is refuted. `k`: the state that it left.
   void end_first_case(state_key k);
-  // The step whose first case left this state and is refuted.
+  // Returns the step whose first case left this state and is refuted.
   [[nodiscard]] std::optional<std::uint32_t> find(state_key k) const;
 
   [[nodiscard]] std::size_t steps() const noexcept { return steps_.size(); }
 
-  // The steps as lines, where item i stands for buffers[i] and a unit for so many bytes. Contract: the search was
+  // Returns the steps as lines; item i stands for buffers[i] and a unit for so many bytes. Contract: the search was
   // exhausted.
   [[nodiscard]] std::string text(const instance& in, const conflict_graph& graph, std::span<const index> buffers) const;
 

@@ -1,4 +1,4 @@
-// Where a search begins: the state before any decision, at first and after every restart.
+// The root of a search: the state before any decision, at first and after every restart.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -51,7 +51,7 @@ void search::find_steps() {
   }
 }
 
-// Nothing is decided, and every item lies at 0 or where it is pinned.
+// Forgets all decisions: every item lies at 0 or at its pin.
 void search::reset() {
   const auto n = static_cast<std::uint32_t>(in_.items.size());
   state_.assign(n, state::open);
@@ -93,7 +93,7 @@ void search::reset() {
   }
 }
 
-// What follows from the pins and the capacity alone. False: no layout fits.
+// Derives the consequences of the pins and the capacity alone. False: no layout fits.
 bool search::root() {
   reset();
   for (std::uint32_t i = 0; i < in_.own_items; ++i) {
@@ -147,7 +147,7 @@ void search::rank_items() {
   for (std::uint32_t k = 0; k < n; ++k) rank_[order[k]] = k;
 }
 
-// Back to the root. What failed stays known.
+// Goes back to the root and keeps the failed states.
 void search::restart() {
   frames_.clear();
   undo_.clear();

@@ -1,4 +1,4 @@
-// What looks for a layout within a capacity, a slice of search nodes at a time.
+// A search for a layout within a capacity, one slice of search nodes at a time.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ std::int64_t power(std::int64_t x, unsigned quarters) {
   return out;
 }
 
-// Of two candidates; no two are alike.
+// Returns the better of two candidates; no two are alike.
 constexpr auto better = [](const auto& a, const auto& b) {
   return std::tuple{a.score, a.state, a.raises, a.rectangle} < std::tuple{b.score, b.state, b.raises, b.rectangle};
 };
@@ -139,7 +139,7 @@ void skylines::start_try() {
   worst_ = std::numeric_limits<std::int64_t>::max() / 2;
 }
 
-// The candidate's state after it, at the end of `to`.
+// Appends the state after the candidate to `to`.
 void skylines::place(layer& to, const candidate& c) {
   const auto copy = [&](auto& all, const auto& from, std::size_t each) {
     const auto at = from.begin() + static_cast<std::ptrdiff_t>(c.state * each);
@@ -179,7 +179,7 @@ void skylines::place(layer& to, const candidate& c) {
   to.heads.push_back(h);
 }
 
-// Of the candidates; where there are fewer, all.
+// Keeps the best `count` candidates, or all if there are fewer.
 void skylines::keep_best(std::size_t count) {
   if (candidates_.size() <= count) return;
   const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(count) - 1;
@@ -188,7 +188,7 @@ void skylines::keep_best(std::size_t count) {
   candidates_.resize(count);
 }
 
-// The best of all candidates, in the order of their states. False: there is none.
+// Makes the best candidates the next layer, in the order of their states. False: there is none.
 bool skylines::next_layer() {
   keep_best(3 * width_);
   std::sort(candidates_.begin(), candidates_.end(), better);

@@ -1,21 +1,19 @@
-// Beam search over skylines: layouts from the bottom up, several hundred at a time, of which the best go on.
+// Beam search over skylines: layouts from the bottom up, several hundred at a time; the best go on.
 //
-// A state is a set of placed items without holes that could still be filled: of every section the floor, the lowest
-// offset that is free from there on up. It goes on in a valley, where the floor is lower than on either side, at its
-// left end: one of the items that start there and fit between the higher neighbours is placed, or nothing is and the
-// floor rises as far as the lower neighbour, which wastes what lies below. So all that is wasted is known at once,
-// section by section, and a section in which more is wasted than the capacity leaves refutes the state. As each valley
-// has to be filled some time, it is always the one in which the fewest items can begin; none, where a row of items from
-// end to end is counted on, refutes the state too.
+// A state is a set of placed items without holes that could still be filled. Each section has a floor, the lowest
+// offset free from there on up. The search goes on at the left end of a valley, where the floor is lower than on either
+// side. It places an item that starts there and fits between the higher neighbours. Or it raises the floor to the lower
+// neighbour, which wastes the bytes below. All waste is thus known at once by section. A section with more waste than
+// the capacity leaves refutes the state. Each valley must be filled some time, so the one with the fewest beginners is
+// chosen: items that begin a row, with room to waste, to its other end. A valley without any refutes the state too.
 //
-// Of the states with equally many items the best go on: by what they wasted of the room that each section has, by how
-// hard the steps in the skyline are to level, by the area placed, by how tall the last item was, and by chance. A step
-// is easy where one item that is open, or two or three, on either side are exactly as tall: nothing can lie across it
-// before. The weights of these are drawn again for every try, half of the tries run against time, and where a state
-// comes up twice one of them goes.
+// The score compares states with equally many items. It weighs the waste by the room of each section, the difficulty of
+// the skyline's steps, the area placed, the last item's height and chance. A step is easy if one to three open items on
+// either side are exactly as tall: no item can lie across it before. The weights are drawn again for every try, half of
+// the tries run against time, and one of two equal states is dropped.
 //
-// It proves nothing. It finds tight packings of some hundred items where a complete search is lost in its first
-// choices; of a thousand and more it rarely finds any (docs/decisions/0026-skylines.md).
+// It proves nothing. It finds tight packings of some hundred items on which a complete search fails in its first
+// choices. It rarely finds any of a thousand and more (docs/decisions/0026-skylines.md).
 #pragma once
 
 #include <array>
@@ -30,11 +28,11 @@ namespace berth::plan {
 
 class skylines final : public seeker {
  public:
-  // Whether it can be used: items of one lifetime that may lie at any offset, and sums that 40 bits count.
+  // Returns whether it can be used: items of one lifetime that may lie at any offset, and sums that 40 bits count.
   [[nodiscard]] static bool apply_to(const instance& in, units capacity);
 
-  // Contract: they apply, and the capacity is at least the tallest section. So many states expanded count as a search
-  // node; one whose floor rises often, as several. The instance need not outlive this.
+  // Contract: they apply, and the capacity is at least the tallest section. `states_a_node` expanded states count as
+  // one search node; a state whose floor rises often counts as several. The instance need not outlive this.
   skylines(const instance& in, units capacity, std::uint64_t seed, std::uint64_t states_a_node = 1);
 
   // Never exhausted.

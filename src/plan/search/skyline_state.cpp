@@ -1,4 +1,4 @@
-// What one state of a beam can go on with: its valleys, what may be placed there, and what that makes of its score.
+// The choices of one state of a beam: its valleys, the items that may be placed there, and the scores after that.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -22,8 +22,8 @@ bool skylines::may_come(std::uint32_t state, std::uint32_t p) const {
   return is_open(state, p) && (twin == no_item || !is_open(state, twin));
 }
 
-// What the step of the floor at the boundary costs, as if one open item were placed. The same few steps are asked for
-// again and again, and most of what is asked is known.
+// Returns the cost of the floor's step at the boundary, as if one open item were placed. Caches the costs, as the same
+// few steps are asked for repeatedly.
 std::int32_t skylines::step_cost(std::uint32_t state, std::uint32_t boundary, units before, units after,
                                  std::uint32_t without) {
   if (before == after || before == closed || after == closed) return 0;
@@ -35,7 +35,7 @@ std::int32_t skylines::step_cost(std::uint32_t state, std::uint32_t boundary, un
   return known.cost;
 }
 
-// By how few open items on both sides of the boundary its step, so high upwards, can be levelled exactly.
+// Returns the cost by the number of open items on both sides of the boundary that level its step, so high, exactly.
 std::int32_t skylines::levelled_by(std::uint32_t state, std::uint32_t boundary, units up, std::uint32_t without) {
   rising_.clear();
   falling_.clear();
@@ -62,7 +62,7 @@ std::int32_t skylines::levelled_by(std::uint32_t state, std::uint32_t boundary, 
   return policy::beam_step_costs[three ? 2 : 3];
 }
 
-// Walls around it all, so that every run has neighbours.
+// Reads the runs of the floor, with walls around, so that every run has neighbours.
 void skylines::read_profile(const units* floors) {
   profile_.assign(1, {0, closed, no_item});
   for (std::uint32_t s = 0; s < sections_; ++s) {
@@ -71,8 +71,8 @@ void skylines::read_profile(const units* floors) {
   if (profile_.back().floor != closed) profile_.push_back({sections_, closed, no_item});
 }
 
-// How many items can begin at the left end of the valley, so that a row of open items and of sections that have room to
-// waste reaches its right end. Nothing counts as one more where the left end has such room.
+// Counts the items that can begin at the valley's left end. A row of open items and of sections with room to waste must
+// then reach its right end. Leaving the left end empty counts as one more if it has such room.
 std::uint32_t skylines::beginners(std::size_t valley, std::uint32_t state) {
   const std::uint32_t first = profile_[valley].first;
   const std::uint32_t last = profile_[valley + 1].first;
@@ -91,7 +91,8 @@ std::uint32_t skylines::beginners(std::size_t valley, std::uint32_t state) {
   return count;
 }
 
-// The valley in which the fewest items can begin, the lowest of these; the profile's size where one cannot be filled.
+// Returns the valley with the fewest beginners, the lowest of these. Returns the profile's size if one cannot be
+// filled.
 std::size_t skylines::scarcest(std::uint32_t state) {
   std::size_t best = profile_.size();
   std::pair<std::uint32_t, units> least{};
@@ -107,7 +108,7 @@ std::size_t skylines::scarcest(std::uint32_t state) {
   return best;
 }
 
-// The floor from the left end of the valley to where something may start rises to the lower neighbour. False: no
+// Raises the floor to the lower neighbour, from the valley's left end to the next start of an item. False: no
 // completion.
 bool skylines::raise(std::size_t valley, std::uint32_t state, head& h) {
   const std::uint32_t first = profile_[valley].first;
@@ -151,7 +152,7 @@ bool skylines::raise(std::size_t valley, std::uint32_t state, head& h) {
   return true;
 }
 
-// What may be placed at the left end of the valley.
+// Offers the items that may be placed at the left end of the valley.
 void skylines::offer(const head& h, std::size_t valley, std::uint32_t state, std::uint32_t raises) {
   const std::uint32_t first = profile_[valley].first;
   const units floor = profile_[valley].floor;
@@ -179,7 +180,7 @@ void skylines::offer(const head& h, std::size_t valley, std::uint32_t state, std
   if (candidates_.size() > 8 * width_) keep_best(4 * width_);
 }
 
-// How often its floor rose.
+// Returns how often the floor rose.
 std::uint32_t skylines::expand(std::uint32_t state) {
   read_profile(current_.floors.data() + std::size_t{state} * sections_);
   head h = current_.heads[state];

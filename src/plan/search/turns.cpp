@@ -15,7 +15,7 @@ class table {
   explicit table(std::span<turn> turns) : turns_{turns}, settled_{turns.size()} {}
 
   // Runs the turns that no thread has begun, in their order, until none is left or the wait is over. A turn that ends
-  // (found or exhausted) settles the matter for all behind it: those are no longer begun, and stop where they run.
+  // (found or exhausted) settles all turns behind it: those are no longer begun, and stop.
   void sit(const patience& wait) {
     for (std::size_t k = next_++; k < settled_; k = next_++) {
       turn& t = turns_[k];
@@ -45,7 +45,7 @@ class table {
 
 std::size_t take_turns(std::span<turn> turns, unsigned threads, const patience& wait) {
   table all{turns};
-  // Where no thread can be had, a future's work is done when it is waited for: by then nothing is left to do.
+  // Without a free thread, a future's work is done when it is waited for: by then nothing is left to do.
   std::vector<std::future<void>> others;
   for (std::size_t k = 1; k < std::min<std::size_t>(threads, turns.size()); ++k) {
     others.push_back(std::async([&all] { all.sit(patience{}); }));

@@ -17,10 +17,10 @@ struct turn {
   search_status got = search_status::paused;
 };
 
-// The index of the first turn that ends (found or exhausted), or turns.size() where none does. The caller goes by the
-// turns up to that index alone: those behind it may have been begun by other threads, which must not change the answer.
-// `wait` is asked on the calling thread only, every few nodes, whether it is due. The caller tells it what the turns
-// up to that index spent: a limit counted by one of several threads would depend on which turns that thread got.
+// Returns the index of the first turn that ends (found or exhausted), or turns.size() if none does. The caller must
+// ignore the turns behind it: other threads may have begun them, and they must not change the answer. Asks `wait` every
+// few nodes, on the calling thread only, whether it is due. The caller reports the nodes of the turns up to that index.
+// A limit counted by one of several threads would depend on that thread's turns.
 [[nodiscard]] std::size_t take_turns(std::span<turn> turns, unsigned threads, const patience& wait);
 
 }  // namespace berth::plan

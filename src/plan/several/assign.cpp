@@ -14,7 +14,7 @@
 namespace berth::plan {
 namespace {
 
-// Where a bundle was put, on the way to a state.
+// The memory a bundle was put into, on the way to a state.
 struct decision {
   std::int64_t before = -1;  // into the list of all decisions
   index bundle = 0;
@@ -35,7 +35,7 @@ struct state_table {
   std::vector<bytes> load;          // by memory
 };
 
-// A state that would come of putting a new bundle into a memory.
+// The state after a new bundle is put into a memory.
 struct candidate {
   double cost = 0;
   double rank = 0;
@@ -51,14 +51,13 @@ struct question {
   const patience& wait;
 };
 
-// States of least rank go on. Only what is kept is copied. States that agree in all that lives can only come of a
-// death. The rank of a state and what all bundles to come pay at the least, less what room sells for from now on,
-// bounds what can come of it from below.
+// Keeps the states of least rank and copies only those. States with equal live bundles arise at a death only. A bound
+// of the final cost is a state's rank, plus the least cost of all bundles to come, less the room still to be sold.
 class planner {
   using ranked = std::pair<double, std::uint32_t>;  // and a place in candidates_
 
  public:
-  // `enough`: what costs so much or more is of no use.
+  // `enough`: a cost from which on an assignment is of no use.
   planner(const question& q, std::size_t most_states, double enough)
       : bundles_{q.bundles},
         cost_{q.cost},
@@ -120,7 +119,7 @@ class planner {
     return limit ? prices_.price[at] * static_cast<double>(*limit) : 0;
   }
 
-  // What was live until now has paid for it.
+  // Charges the bundles that were live in the section that ends.
   void end_section() {
     const std::size_t begin = section_++ * limits_.size();
     for (index m = 0; m < limits_.size() && begin < prices_.price.size(); ++m) {
@@ -192,8 +191,8 @@ class planner {
     }
   }
 
-  // Those of least rank; and of the others, for each part of what the fullest memory holds, again those of least rank:
-  // what is to come may need room that what is live now has no use for.
+  // Keeps the states of least rank. Keeps others by rank within each part of the fullest memory's load, because later
+  // bundles may need room that the live ones do not use.
   void keep_cheap_and_roomy(bytes height) {
     std::vector<ranked> by;
     for (const candidate& c : candidates_) by.emplace_back(c.rank, static_cast<std::uint32_t>(by.size()));
@@ -224,7 +223,7 @@ class planner {
     return limits_[m] && *limits_[m] != 0 ? static_cast<double>(used) / static_cast<double>(*limits_[m]) : 0;
   }
 
-  // Of the memory that is nearest to its limit, by state. A new bundle adds to one memory alone.
+  // Returns by state the load of the memory nearest to its limit. A new bundle adds to one memory alone.
   std::vector<double> fullness() {
     std::vector<double> most(now_.each.size(), 0);
     for (std::size_t s = 0; s < most.size(); ++s) {
@@ -244,7 +243,7 @@ class planner {
     });
   }
 
-  // Of states in which all live bundles lie in the same memories only the cheapest is kept.
+  // Keeps only the cheapest of the states with all live bundles in the same memories.
   void death(index u) {
     const std::size_t slot = slot_of_[u];
     std::size_t places = 2;
@@ -271,7 +270,7 @@ class planner {
     free_slots_.push_back(slot);
   }
 
-  // `keep` sees each state once, in order; those kept before lie at the front by then.
+  // `keep` sees each state once, in order; kept states lie at the front by then.
   template <typename Keep>
   void keep_if(Keep keep) {
     std::size_t kept = 0;
@@ -328,7 +327,7 @@ class planner {
   bool exact_ = true;
 };
 
-// By how much an assignment that is cheaper than another is so at the least.
+// Returns a lower bound of the difference between two costs of assignments: 1 if all costs are whole, else 0.
 double least_step(const std::vector<std::vector<double>>& cost) {
   double sum = 0;
   for (const auto& choices : cost) {
@@ -375,7 +374,7 @@ assignment assign(const problem& p, const std::vector<bundle>& bundles, const st
   };
   const double step = least_step(cost);
   const double least = step > 0 ? std::ceil(prices.least_cost) : prices.least_cost;
-  // Few states find what the bounds of many are compared with.
+  // Few states find a cost first, which the bounds of many are compared with.
   const std::size_t few = std::max<std::size_t>(1, most_states / policy::few_states_share);
   assignment best = with(few, std::numeric_limits<double>::infinity());
   const bool known = !best.memory_of.empty();

@@ -1,12 +1,11 @@
-// Which memory each bundle lives in: the cheapest choice under which the live bytes of no memory exceed its capacity.
+// The memory of each bundle: the cheapest choice under which the live bytes of no memory exceed its capacity.
 //
-// Dynamic programming over time. A state says where each bundle that is live now lives; its value is the least cost of
-// reaching it. Chains and graphs of a few live tensors, as compilers make them, keep a handful of states and are solved
-// exactly. Prices for room (prices.hpp) say what a state has yet to pay: what can come of it at the least. States that
-// can lead to nothing cheaper than is known are dropped; where there still are more than `most_states`, half of those
-// that go on are the best of all and half the best for each part of the room that is taken, and the answer says that it
-// is not proved. Capacities are taken as sums of bytes: whether the bundles also fit by address is for the caller to
-// find out.
+// Dynamic programming over time. A state gives the memory of each live bundle; its value is the least cost of reaching
+// it. Chains and graphs of a few live tensors, as compilers make them, keep a handful of states and are solved exactly.
+// Prices for room (prices.hpp) bound from below the cost that a state has yet to pay. States that cannot beat the best
+// known cost are dropped. If more than `most_states` remain, half of those kept are the best of all. The other half are
+// the best for each part of the room taken, and the answer is marked unproved. Capacities count as sums of bytes: the
+// caller finds out whether the bundles also fit by address.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +26,9 @@ struct assignment {
 };
 
 // cost[u][k]: of bundle u in bundles[u].memories[k]. limits[m]: the most live bytes that memory m may hold (nothing:
-// unbounded). Where the problem has explicit conflicts instead of lifetimes, only each bundle's own size counts and the
-// answer is not exact; nor is it where the wait is over: one state then goes on. Deterministic but for that.
-// O(sections * most_states * (live bundles + memories)), and what prices take.
+// unbounded). With explicit conflicts only each bundle's own size counts and the answer is not exact. Nor is it once
+// the wait is over: a single state then goes on. Deterministic but for that. O(sections * most_states * (live bundles +
+// memories)), and the cost of the prices.
 [[nodiscard]] assignment assign(const problem& p, const std::vector<bundle>& bundles,
                                 const std::vector<std::vector<double>>& cost,
                                 const std::vector<std::optional<bytes>>& limits, std::size_t most_states,

@@ -14,7 +14,7 @@ struct lying {
   interval live;
 };
 
-// A place in a slab: how much that grows for it, and how much of the hole it leaves.
+// A place in a slab: the slab's growth for it, and the rest of the hole.
 struct place {
   bytes growth, left, offset;
 };

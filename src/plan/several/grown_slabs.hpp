@@ -21,8 +21,8 @@ enum class slab_order : std::uint8_t {
   size,   // the largest first, each at the lowest place of the first slab that takes it. O(n * n)
 };
 
-// What no slab takes begins one of its own; none is higher than `max_slab`. Nothing where more than lifetimes counts,
-// or the wait is over. Contract: no buffer is larger than `max_slab`.
+// Fills slabs of at most `max_slab`; a buffer that fits no slab begins a new one. Returns nothing if the problem has
+// more than lifetimes, or if the wait is over. Contract: no buffer is larger than `max_slab`.
 [[nodiscard]] std::vector<grown_slab> grow_slabs(const problem& p, bytes max_slab, slab_order by, const patience& wait);
 
 }  // namespace berth::plan

@@ -1,4 +1,4 @@
-// How much of its memory a bundle takes, tick by tick.
+// The bytes that a bundle takes, tick by tick.
 #pragma once
 
 #include <vector>
@@ -17,9 +17,9 @@ struct height_change {
   bool last = false;
 };
 
-// A bundle's height: the largest footprint of its members that are live. In order of time; within a tick first what
-// shrinks or dies, then bundles that live on and grow, then those that are born: so all else is known when a memory is
-// chosen for a new bundle. Of lifetimes, whatever conflicts the problem lists. O(events * log events).
+// Returns the changes of each bundle's height, the largest footprint of its live members, in order of time. Within a
+// tick bundles that shrink or die come first, then those that grow, then those that are born. All others are thus known
+// when a new bundle's memory is chosen. Uses lifetimes even if the problem lists conflicts. O(events * log events).
 [[nodiscard]] std::vector<height_change> heights_over_time(const problem& p, const std::vector<bundle>& bundles);
 
 }  // namespace berth::plan

@@ -17,7 +17,7 @@
 namespace berth::plan {
 namespace {
 
-// What is asked, as every step is told it.
+// The question, as every step gets it.
 struct asked {
   const problem& p;
   const std::vector<bundle>& bundles;
@@ -41,7 +41,7 @@ struct laid_out {
   bool proved = false;        // ... and never could; answer.reason, culprit and number may say why
 };
 
-// `members` where they are known to fit.
+// Returns the plan of `members` at their known places.
 plan as_known(const problem& p, const std::vector<index>& members, const repaired& known) {
   plan part;
   part.status = status::feasible;
@@ -58,7 +58,7 @@ plan as_known(const problem& p, const std::vector<index>& members, const repaire
   return part;
 }
 
-// The plan of a memory, `there`, or what is `known` of it, if given, where that is lower or `placing` is over.
+// Returns the plan of a memory, `there`. Returns the `known` one, if given, if it is lower or `placing` is over.
 plan part_plan(const asked& q, const problem& there, const std::vector<index>& members, const patience& placing,
                const repaired* known) {
   const auto planned = [&] { return solve_one_memory(there, q.p.max_slab, q.o, placing, nullptr, q.moving); };
@@ -71,8 +71,7 @@ plan part_plan(const asked& q, const problem& there, const std::vector<index>& m
   return sure;
 }
 
-// `known`: offsets of this assignment. What is left of `placing` is for this assignment and all that are tried after
-// it.
+// Lays out one assignment. `known`: offsets of it. Later assignments use the rest of `placing`.
 laid_out place(const asked& q, const std::vector<index>& memory_of_bundle, const patience& placing,
                const repaired* known = nullptr) {
   const problem& p = q.p;
@@ -117,7 +116,7 @@ laid_out place(const asked& q, const std::vector<index>& memory_of_bundle, const
   return placed;
 }
 
-// Live bytes of memory m under an assignment: what its limit must fall below to force another one.
+// Returns the live bytes of memory m under an assignment: a lower limit forces another one.
 bytes live_in(const asked& q, const std::vector<index>& memory_of_bundle, index m) {
   std::vector<index> members;
   for (std::size_t u = 0; u < q.bundles.size(); ++u) {
@@ -138,7 +137,7 @@ double cost_of(const asked& q, const std::vector<index>& memory_of_bundle) {
   return sum;
 }
 
-// All assignments, cheapest first; none where there are too many to try each.
+// Returns all assignments, cheapest first; none if there are too many to try each.
 std::vector<std::vector<index>> all_assignments(const asked& q) {
   std::vector<std::vector<index>> all{{}};
   for (const bundle& u : q.bundles) {
@@ -156,8 +155,8 @@ std::vector<std::vector<index>> all_assignments(const asked& q) {
   return all;
 }
 
-// What is proved of a plan whose bundles could have been assigned to other memories. The bounds of its own memories do
-// not count, since another assignment could need less; only what all memories together must hold does.
+// Returns the proved plan of bundles that could be assigned to other memories. The bounds of its own memories do not
+// count, since another assignment could need less. Only the bound of all memories together counts.
 memories_plan chosen_plan(const asked& q, plan layout, double cost, double cost_bound) {
   memories_plan found{.layout = std::move(layout), .cost = cost, .cost_bound = std::min(cost, cost_bound)};
   found.layout.lower_bound_bytes = q.all.bound;
@@ -173,12 +172,12 @@ memories_plan unknown_assignment(const asked& q, std::uint64_t nodes) {
   return {.layout = std::move(answer)};
 }
 
-// Whether bundles could lie in other memories than those listed.
+// Returns whether bundles could lie in other memories than those listed.
 bool is_abridged(const std::vector<bundle>& all) {
   return std::any_of(all.begin(), all.end(), [](const bundle& u) { return u.abridged; });
 }
 
-// The cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
+// Returns the cheapest assignment of few bundles that fits by address, which sums of live bytes do not tell.
 memories_plan try_each(const asked& q, const patience& placing, std::uint64_t nodes, double cost_bound) {
   const auto each = q.o.work != effort::fast ? all_assignments(q) : std::vector<std::vector<index>>{};
   bool refuted = !is_abridged(q.bundles);
@@ -199,7 +198,7 @@ memories_plan try_each(const asked& q, const patience& placing, std::uint64_t no
   return {.layout = std::move(answer)};
 }
 
-// For problems in which every bundle has one memory only.
+// Places bundles that have one memory each.
 memories_plan place_as_told(const asked& q, const patience& placing) {
   std::vector<index> memory_of;
   for (const bundle& u : q.bundles) memory_of.push_back(u.memories[0]);
@@ -219,7 +218,7 @@ memories_plan place_as_told(const asked& q, const patience& placing) {
   return {.layout = std::move(answer)};
 }
 
-// Assigns by live bytes; where a memory does not take that by address, by ever less of it.
+// Assigns by live bytes, with ever lower limits for a memory that does not take that by address.
 struct assigned {
   std::optional<laid_out> placed;
   assignment by;            // of what was placed
@@ -266,7 +265,7 @@ assigned assign_and_place(const asked& q, const patience& wait, const patience& 
   return out;
 }
 
-// By repair(), where it finds a plan that costs less than `most`.
+// Returns a plan by repair() that costs less than `most`.
 std::optional<memories_plan> repaired_plan(const asked& q, const std::vector<index>& wish, double most,
                                            double cost_bound, const patience& wait, const patience& placing) {
   if (!uses(technique::repair)) return {};
@@ -311,9 +310,9 @@ memories_plan at_effort(const asked& q, const patience& wait) {
   return *std::move(other);
 }
 
-// At effort fast and at the effort asked for: memories that are filled better refuse other assignments, and what is
-// chosen for that may cost more in the end. The former takes a fraction of the time, so that it comes first where the
-// caller may end the work, which changes no answer.
+// Solves at effort fast and at the effort asked for. Better filled memories can refuse assignments, which may cost more
+// in the end. Effort fast takes a fraction of the time and comes first if the caller may end the work. The order does
+// not change the answer.
 memories_plan at_both_efforts(const asked& q, const patience& wait) {
   if (q.o.work == effort::fast) return at_effort(q, wait);
   const asked quick = q.at(effort::fast);
@@ -331,8 +330,8 @@ memories_plan at_both_efforts(const asked& q, const patience& wait) {
   return better ? *std::move(other) : std::move(found);
 }
 
-// What may lie in a memory without a capacity there, in the cheapest such: that takes no thought. Nothing where the
-// others have a choice, or do not fit.
+// Puts each bundle that may use an unbounded memory into the cheapest one. Returns nothing if another bundle has a
+// choice or does not fit.
 std::optional<memories_plan> in_endless_memories(const asked& q, const patience& wait) {
   if (!has_choice(q.bundles)) return {};
   std::vector<index> memory_of;
@@ -367,7 +366,7 @@ memories_plan solve_memories(const problem& p, const std::vector<bundle>& bundle
   const asked q{p, bundles, cost, o, all, well ? effort::normal : effort::fast};
   memories_plan found = at_both_efforts(q, wait);
   if (found.layout.status != status::unknown) return found;
-  // A plan that comes a little late is one.
+  // A slightly late plan is a plan.
   std::optional<memories_plan> late;
   if (wait.over()) late = repaired_plan(q, {}, any_cost, 0, patience::of_looks(policy::late_repair_looks), wait);
   if (!late) late = in_endless_memories(q, wait.for_looks(policy::memories_looks, o.work));

@@ -7,7 +7,7 @@
 
 namespace berth::plan {
 
-// Buffers of no bytes included, which the engine need not place.
+// Covers buffers of no bytes too, which the engine need not place.
 plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o, const patience& wait,
                       verified* so_far, effort moving) {
   auto limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;

@@ -11,8 +11,8 @@
 
 namespace berth::plan {
 
-// Plans a problem of one memory at most, cut into slabs where `max_slab` is given, between which bundles are moved with
-// effort `moving`.
+// Plans a problem of one memory at most, cut into slabs if `max_slab` is given. Moves bundles between slabs with effort
+// `moving`.
 [[nodiscard]] plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, const options& o,
                                     const patience& wait, verified* so_far = nullptr, effort moving = effort::normal);
 

@@ -43,7 +43,7 @@ class pricing {
     for (std::size_t at = 0; at < price.size(); ++at) paid_before_[at + memories] = paid_before_[at] + price[at];
   }
 
-  // What bundle u pays in memory m.
+  // Returns the price of bundle u's room in memory m.
   [[nodiscard]] double room(std::size_t u, index m) const {
     if (!limits_[m] || paid_before_.size() == limits_.size()) return 0;
     double paid = 0;
@@ -53,7 +53,7 @@ class pricing {
     return paid;
   }
 
-  // Every sum is of so many numbers at most, none of which is larger than all of them together.
+  // Returns the rounding error: every sum has so many numbers at most, none larger than all of them together.
   [[nodiscard]] double rounding(double dearest, const std::vector<double>& price) const {
     const std::size_t memories = limits_.size();
     double all = dearest, a_byte = 0, numbers = static_cast<double>(prices() + bundles_.size());

@@ -1,4 +1,5 @@
-// Prices for room in memories of limited size: a lower bound on what any assignment costs, and where room is scarce.
+// Prices for room in memories of limited size: a lower bound of the cost of any assignment, and the places of scarce
+// room.
 #pragma once
 
 #include <optional>
@@ -17,10 +18,10 @@ struct memory_prices {
   std::vector<std::vector<double>> room;  // [u][k]: what bundle u pays over its life in bundles[u].memories[k]
 };
 
-// Whatever the prices, each bundle where its cost and what it pays for room are least, as if it were alone, less what
-// the limits would sell, costs no more than any assignment (subgradient.hpp). Deterministic but for the wait. Where a
-// round takes too long (policy::price_looks) no room has a price. O(policy::memory_prices.rounds * (changes * choices +
-// sections * memories)).
+// Prices the room of each memory. A bound (subgradient.hpp): each bundle takes its least cost plus price, as if alone.
+// Less the value of the limits, that costs no more than any assignment. All prices are 0 if a round takes too long
+// (policy::price_looks). Deterministic but for the wait. O(policy::memory_prices.rounds * (changes * choices + sections
+// * memories)).
 [[nodiscard]] memory_prices price_memories(const std::vector<height_change>& changes,
                                            const std::vector<bundle>& bundles,
                                            const std::vector<std::vector<double>>& cost,

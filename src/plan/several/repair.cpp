@@ -15,7 +15,7 @@
 namespace berth::plan {
 namespace {
 
-// One memory, and all that may live there. Without slabs it is one as large as it is.
+// One memory, and all bundles that may live there. A memory without slabs is one slab.
 class candidate_memory {
  public:
   candidate_memory(part_maker& parts, index m, const std::vector<index>& members, std::optional<bytes> max_slab)
@@ -29,7 +29,7 @@ class candidate_memory {
 
   void clear() { open_ = 0; }
 
-  // Places an item in the first slab that has room for it, if any has. A slab that is opened takes of `places_left`.
+  // Places an item in the first slab that has room for it, if there is one. Opening a slab takes of `places_left`.
   [[nodiscard]] std::optional<index> take(std::uint32_t i, std::uint64_t& places_left) {
     for (index s = 0; s < open_; ++s) {
       if (takes(s, i)) return s;
@@ -39,7 +39,7 @@ class candidate_memory {
     return takes(last, i) ? std::optional{last} : std::nullopt;
   }
 
-  // Of a buffer of the whole problem.
+  // Returns the item of a buffer of the whole problem.
   [[nodiscard]] std::uint32_t item(index i) const {
     return std::lower_bound(item_of_.begin(), item_of_.end(), std::pair{i, std::uint32_t{0}})->second;
   }
@@ -48,7 +48,7 @@ class candidate_memory {
     return static_cast<bytes>(slabs_[s].taken->offset(i)) * in_.unit;
   }
 
-  // How much was looked at since this was last asked.
+  // Returns the looks since the last call.
   [[nodiscard]] std::uint64_t take_looks() { return std::exchange(looks_, 0); }
 
  private:
@@ -60,7 +60,7 @@ class candidate_memory {
   [[nodiscard]] bool last_is_empty() const { return open_ != 0 && slabs_[open_ - 1].empty; }
   [[nodiscard]] units capacity(index s) const { return std::min(height_, in_.capacity - units{s} * height_); }
 
-  // False where the memory has no room for another slab, or so many are more than is reasonable: every memory may have
+  // Opens the next slab. False if the memory has no room for it, or if so many are unreasonable: every memory may have
   // one.
   bool open_next(std::uint64_t& places_left) {
     if (height_ == 0) return false;
@@ -118,7 +118,7 @@ std::vector<std::unique_ptr<candidate_memory>> memories_of(const problem& p, con
 }
 
 double ticks_of(const problem& p, const bundle& u) {
-  // Of all ticks there are the difference is no tick.
+  // Unsigned: the difference of the first and the last tick exceeds a tick.
   const auto length = [](const interval& live) {
     return static_cast<double>(static_cast<std::uint64_t>(live.upper) - static_cast<std::uint64_t>(live.lower));
   };
@@ -140,7 +140,7 @@ tick birth_of(const problem& p, const bundle& u) {
   return first;
 }
 
-// What a bundle saves in its cheapest memory against its dearest.
+// Returns the saving of a bundle's cheapest memory against its most expensive one.
 double saved(const std::vector<double>& cost) {
   const auto [least, most] = std::minmax_element(cost.begin(), cost.end());
   return *most - *least;
@@ -152,7 +152,7 @@ class mender {
       : p_{p}, bundles_{all}, cost_{cost}, memories_{memories_of(p, all)} {}
 
   [[nodiscard]] bool can_count() const { return !memories_.empty(); }
-  // The bundle that no memory had room for.
+  // Returns the bundle that no memory had room for.
   [[nodiscard]] std::uint32_t stuck() const { return stuck_; }
 
   [[nodiscard]] repaired place(const std::vector<std::uint32_t>& order, const patience& wait) {
@@ -236,7 +236,7 @@ repaired repair(const problem& p, const std::vector<bundle>& all, const std::vec
       return by_wish && wish[a] != 0 ? wished_rank[a] > wished_rank[b] : rank[a] > rank[b];
     });
     repaired got = with.place(order, wait);
-    // What found no room goes first, as long as there is no result at all ("squeaky wheel": Joslin, Clements 1999).
+    // A bundle without room goes first, as long as there is no result at all ("squeaky wheel": Joslin, Clements 1999).
     for (int round = 0; got.memory_of.empty() && best.memory_of.empty() && round < policy::mended_rounds; ++round) {
       if (wait.was_over()) return;
       const auto stuck = std::find(order.begin(), order.end(), with.stuck());

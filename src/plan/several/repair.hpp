@@ -15,12 +15,15 @@ struct repaired {
   double cost = 0;
 };
 
-// One bundle after the other goes, by first fit, into the cheapest memory that has room for it. Several orders are
-// tried, pinned bundles first in each, and the cheapest result counts: by what the cheapest memory saves for each byte
-// and tick; by birth; the largest first; and, where `wished` (a memory by bundle, the assignment's) is not empty, with
-// those bundles first whose wish is their cheapest memory. An order that the wait cuts short gives no result. Slabs are
-// all of the largest size, and the next one of a memory is begun where a bundle fits in none of those that there are.
-// Contract: every bundle has a memory that it may live in. O(orders * (memories + slabs) * n log n).
+// First-fits one bundle after the other into the cheapest memory that has room for it. Returns the cheapest result of
+// several orders, each with pinned bundles first:
+// * by the saving of the cheapest memory for each byte and tick;
+// * by birth;
+// * by falling size;
+// * with `wished` (a memory by bundle, the assignment's), the bundles first that wish for their cheapest memory.
+// An order that the wait cuts short gives no result. Slabs have the largest size. A memory opens its next slab when a
+// bundle fits no open one. Contract: every bundle has a memory that it may live in. O(orders * (memories + slabs) * n
+// log n).
 [[nodiscard]] repaired repair(const problem& p, const std::vector<bundle>& bundles,
                               const std::vector<std::vector<double>>& cost, const std::vector<index>& wished,
                               const patience& wait);

@@ -24,7 +24,7 @@ struct slab {
   plan layout;
 };
 
-// What one item of a layout in which pins clash counts: it is planned twice, in about a microsecond.
+// The looks of one item of a layout in which pins clash: it is planned twice, in about a microsecond.
 constexpr std::uint64_t looks_a_clash_item = 128;
 
 bytes sum_of(const std::vector<slab>& slabs) {
@@ -37,7 +37,7 @@ class cutter {
   cutter(const problem& p, bytes max_slab, const options& o, const patience& wait, effort moving)
       : p_{p}, limit_{max_slab}, options_{o}, wait_{wait}, moving_{moving}, parts_{p}, bundles_{bundles_of(p)} {}
 
-  // The plan of one slab with these buffers; without offsets where they do not fit it.
+  // Returns the plan of one slab with these buffers; without offsets if they do not fit it.
   slab make(std::vector<index> members, effort level, const patience& wait) {
     std::sort(members.begin(), members.end());
     problem part = parts_.part(0, members);
@@ -50,8 +50,8 @@ class cutter {
     return made;
   }
 
-  // Lays all in one unbounded memory and keeps what ends below the limit; the rest again, into the next slab. When the
-  // wait is over the rest is stacked; and where there are so many slabs, or pins clash so often, that this takes long.
+  // Lays all in one unbounded memory and keeps buffers that end below the limit; the rest again, into the next slab.
+  // Stacks the rest once the wait is over, or if slabs or clashing pins are so many that this takes long.
   std::vector<slab> by_height() {
     std::vector<slab> slabs;
     std::vector<index> left(p_.buffers.size());
@@ -86,7 +86,7 @@ class cutter {
     return slabs;
   }
 
-  // By grow_slabs(); then each slab is planned by itself. Nothing where more than lifetimes counts.
+  // Grows slabs (grow_slabs()), then plans each by itself. Returns nothing if the problem has more than lifetimes.
   std::vector<slab> grown(slab_order by) {
     std::vector<slab> slabs;
     const patience all = wait_.for_looks(policy::all_slabs_looks, options_.work);
@@ -104,9 +104,9 @@ class cutter {
     return slabs;
   }
 
-  // The split of few bundles with the least sum, of those the one with the fewest slabs; none where none was found.
+  // Returns the split of few bundles with the least sum, and of those with the fewest slabs; none if none was found.
   // `proved`: there is no better one. By dynamic programming over sets of bundles: the slab of the first bundle of a
-  // set, and the best split of the rest. A set of which a part does not fit one slab does not fit one either.
+  // set, and the best split of the rest. A set with a part that does not fit one slab does not fit one either.
   std::vector<slab> least_split(bool& proved) {
     const std::size_t sets = std::size_t{1} << bundles_.size();
     struct best_of_set {
@@ -188,7 +188,7 @@ class cutter {
     return make(std::move(members), moving_, wait);
   }
 
-  // The slab of `kept`, at the offsets that `layout`, a layout of `all`, has for them.
+  // Returns the slab of `kept`, at their offsets in `layout`, a layout of `all`.
   slab as_laid(std::vector<index> kept, const std::vector<index>& all, const plan& layout) const {
     slab made;
     made.layout.status = status::feasible;
@@ -204,7 +204,8 @@ class cutter {
     return made;
   }
 
-  // A layout of these buffers in one unbounded memory. Those go whose pins clash: in another slab they need not.
+  // Returns a layout of these buffers in one unbounded memory. Removes those whose pins clash: other slabs may take
+  // them.
   plan lay(std::vector<index>& members, const patience& all, const patience& clashes) {
     problem part = unbounded_part(members);
     plan layout = solve_single(part, {.work = effort::fast}, all);
@@ -221,7 +222,7 @@ class cutter {
     return solve_single(unbounded_part(members), {.work = effort::fast}, all);
   }
 
-  // What is reserved beyond the end of a slab keeps nothing from lying there, so that only pins can clash.
+  // Drops ranges reserved beyond the end of a slab, which hold no buffer, so that only pins can clash.
   problem unbounded_part(const std::vector<index>& members) {
     problem part = parts_.part(0, members);
     if (part.memories.empty()) {
@@ -235,7 +236,7 @@ class cutter {
     return part;
   }
 
-  // The rest by its heights alone, in as many slabs as that takes. False: there is a bundle that fits no slab.
+  // Stacks the rest by its heights alone, in as many slabs as that takes. False: a bundle fits no slab.
   bool stack(const std::vector<index>& rest, std::vector<slab>& slabs) {
     std::vector<bool> is_left(p_.buffers.size(), false);
     for (const index i : rest) is_left[i] = true;
@@ -257,7 +258,7 @@ class cutter {
     return close(stacked, slabs);
   }
 
-  // A slab of these bundles; of halves of them where they do not fit one, as where pins clash.
+  // Makes a slab of these bundles, or slabs of their halves if they do not fit one, as with clashing pins.
   bool close(std::span<const index> stacked, std::vector<slab>& slabs) {
     if (stacked.empty()) return true;
     std::vector<index> members;
@@ -299,7 +300,7 @@ class cutter {
   std::uint64_t nodes_ = 0;
 };
 
-// Every split was tried: no plan needs less than `bound`.
+// Marks the bound as proved by search: every split was tried, and no plan needs less than `bound`.
 void by_search(plan& answer, bytes bound) {
   if (bound <= answer.lower_bound_bytes) return;
   answer.lower_bound_bytes = bound;

@@ -1,4 +1,4 @@
-// One memory cut into slabs of a largest size: the sum over slabs of what each needs is to be small.
+// One memory cut into slabs of a largest size: the sum of the slabs' arenas is to be small.
 #pragma once
 
 #include "berth/plan/plan.hpp"
@@ -8,9 +8,9 @@
 
 namespace berth::plan {
 
-// Plans a problem of one memory at most, with every offset in a slab no longer than `max_slab`: one slab where that is
-// enough; else the largest bundles first, each into the slab that grows least. Of few bundles every split is tried,
-// unless with effort fast: the answer is then proved. Of more, single bundles are moved to other slabs, which are
+// Plans a problem of one memory at most, with every offset in a slab no longer than `max_slab`. Uses one slab if that
+// is enough. Otherwise the largest bundles go first, each into the slab that grows least. Tries every split of few
+// bundles, unless with effort fast: the answer is then proved. Moves single bundles of more to other slabs, which are
 // planned with effort `moving`. Contract: validate() passed.
 [[nodiscard]] plan solve_slabs(const problem& p, bytes max_slab, const options& o, const patience& wait,
                                effort moving = effort::normal);

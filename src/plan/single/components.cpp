@@ -6,7 +6,7 @@
 namespace berth::plan {
 namespace {
 
-// As the whole's unit was chosen (model/instance.cpp), of these items alone.
+// Chooses the unit as for the whole (model/instance.cpp), of these items alone.
 void scale(component& c) {
   units unit = 0;
   for (const section_range& r : c.in.ranges) unit = std::gcd(unit, r.height);
@@ -34,7 +34,7 @@ void scale(component& c) {
 
 std::vector<component> components_of(const instance& in) {
   if (!in.links.empty() || in.own_items != in.items.size() || in.sections == 0) return {};
-  // By section: how far items reach that are live there, or were before.
+  // By section: the reach of items that are live there, or were before.
   std::vector<std::uint32_t> reach(in.sections, 0);
   for (const item& it : in.items) {
     const auto ranges = in.ranges_of(it);

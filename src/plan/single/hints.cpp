@@ -34,7 +34,7 @@ class keeper {
                 conflicts.members <= policy::most_hint_graph_members && conflicts.fits_memory(in);
   }
 
-  // Whether there is a layout within the arena that keeps `kept` at their hints; if so it becomes the one found.
+  // Looks for a layout within the arena that keeps `kept` at their hints; such a layout becomes the one found.
   verdict try_keeping(const item_list& kept) {
     for (std::uint32_t i = 0; i < in_.items.size(); ++i) with_pins_.items[i].pin = in_.items[i].pin;
     for (const std::uint32_t i : kept) with_pins_.items[i].pin = in_.items[i].hint;
@@ -160,8 +160,8 @@ wishes wishes_of(const instance& in, units limit) {
     taken.insert(i, in.items[i].hint);
     out.agreeing.push_back(i);
   }
-  // Sorted by birth, so that a half of them is a stretch of time: one where the arena is not tight may be kept as a
-  // whole.
+  // Sorts by birth, so that a half is a stretch of time. The half may be kept as a whole if the arena is not tight
+  // there.
   const auto birth = [&](std::uint32_t i) {
     const auto ranges = in.ranges_of(in.items[i]);
     return ranges.empty() ? 0 : ranges.front().first;

@@ -13,9 +13,9 @@ struct kept_hints {
   bool most = false;  // proved: no layout in this arena keeps more items at their hints
 };
 
-// Replaces `found` by a layout in no larger an arena that keeps more items at their hints, where it finds one: first
-// with all hints that agree with each other, then without the fewest, item by item where there are few, by halves else.
-// `thorough` is false for one greedy pass; `nodes`: search nodes that may be spent. Deterministic.
+// Replaces `found` by a layout in no larger an arena that keeps more items at their hints, if it finds one. Tries all
+// hints that agree with each other, then without the fewest: item by item if they are few, else by halves. `thorough`
+// is false for one greedy pass; `nodes`: search nodes that may be spent. Deterministic.
 [[nodiscard]] kept_hints keep_hints(const instance& in, layout& found, bool thorough, std::uint64_t nodes,
                                     const patience& wait = {});
 

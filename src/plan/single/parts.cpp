@@ -25,7 +25,7 @@ class any_memory {
 
   [[nodiscard]] std::vector<index> choices(index i, bool& abridged) const {
     const buffer& b = p_.buffers[i];
-    // A pin or a group leaves few of them: all are looked at.
+    // Looks at all: a pin or a group leaves few of them.
     if (all_.size() <= most_ || b.offset || b.alias_group) return all_;
     abridged = true;
     std::vector<index> some;
@@ -33,13 +33,13 @@ class any_memory {
       const memory& m = p_.memories[by_cost_[k]];
       if (!m.capacity || p_.footprint(i) <= *m.capacity) some.push_back(by_cost_[k]);
     };
-    // Half of them from the cheapest on, half somewhere else, for each buffer another place.
+    // Takes half of them from the cheapest on, half from elsewhere, from another place for each buffer.
     std::size_t k = 0;
     for (; k < by_cost_.size() && some.size() < most_ / 2; ++k) take(k);
     const std::size_t rest = by_cost_.size() - k, start = rest == 0 ? 0 : i * most_ % rest;
     for (std::size_t j = 0; j < rest && some.size() < most_; ++j) take(k + (start + j) % rest);
     if (some.empty()) return all_;
-    // One that is never full is among them where there is one.
+    // Includes one that is never full, if there is one.
     const auto is_endless = [&](index m) { return !p_.memories[m].capacity; };
     const auto endless = std::find_if(by_cost_.begin(), by_cost_.end(), is_endless);
     if (endless != by_cost_.end() && std::none_of(some.begin(), some.end(), is_endless)) some.back() = *endless;
@@ -76,8 +76,8 @@ std::vector<bundle> bundles_of(const problem& p, bool all) {
       std::erase_if(one.memories,
                     [&](index m) { return std::find(b.memories.begin(), b.memories.end(), m) == b.memories.end(); });
     }
-    // A pin that is not aligned in a memory, or beyond its end or that of its slabs, keeps the whole bundle out of it:
-    // an empty buffer too, whose size keeps it out of none.
+    // A pin keeps the whole bundle out of a memory if it is not aligned there, or ends beyond the memory or its slabs.
+    // This holds for an empty buffer too, whose size excludes no memory.
     if (b.offset && !p.memories.empty()) {
       const bytes end = *b.offset + p.footprint(i);
       std::erase_if(one.memories, [&](index m) {

@@ -1,4 +1,4 @@
-// Parts of a problem: what is placed together, and the problem of one memory that some buffers make.
+// Parts of a problem: buffers placed together, and the problem of one memory for some buffers.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct bundle {
   bool abridged = false;        // not all of those memories are listed
 };
 
-// In the order of their first members. Where a million choices would have to be listed, buffers that name no memory get
-// the cheapest that take them and a few others. Contract: validate() passed. O(n + memories * log + choices).
-// `all`: every choice is listed.
+// Returns the bundles in the order of their first members. If a million choices would be listed, buffers that name no
+// memory get the cheapest that take them and a few others. `all` lists every choice. Contract: validate() passed. O(n +
+// memories * log + choices).
 [[nodiscard]] std::vector<bundle> bundles_of(const problem& p, bool all = false);
 
 // Makes parts of one problem, which has to live as long.
@@ -29,8 +29,8 @@ class part_maker {
   // O(n + pairs of p).
   explicit part_maker(const problem& p);
 
-  // The problem of the buffers `members` (ascending) in memory m, without what concerns other memories and other
-  // buffers: one memory at most, no slabs, no penalties, no names. O(members + their pairs).
+  // Returns the problem of the buffers `members` (ascending) in memory m, without other memories and buffers. It has
+  // one memory at most, no slabs, no penalties, no names. O(members + their pairs).
   [[nodiscard]] problem part(index m, std::span<const index> members);
 
  private:

@@ -1,7 +1,7 @@
-// Where hundreds of items are alive all the time, few sections reach nearly to the target: the peaks. What is alive in
-// them falls into groups of some hundred items that live at different times, and a complete search lays out most of
-// these at the target, in milliseconds each. All else has room to spare, and ejection chains (greedy/ejection.hpp) fit
-// it in around them. Ejections alone are stuck at the highest peak, a per cent or more above the target.
+// Layouts by peaks. If hundreds of items are alive at any time, few sections (the peaks) nearly reach the target. Their
+// items form groups of some hundred that live at different times. A complete search lays out most groups at the target,
+// in milliseconds each. Ejection chains (greedy/ejection.hpp) fit the other items in around them. Ejections alone get
+// stuck at the highest peak, a per cent or more above the target.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace berth::plan {
 
-// Lowers `found` to the target, or to what the group that is hardest reached; leaves it as it is where nothing is
-// gained, of few items, where a group is too large, and where items have more than one lifetime each. Returns the
-// search nodes spent: of `o` the effort, the node limit and the threads are read.
+// Lowers `found` to the target, or to the height that the hardest group reached. Leaves it as it is if that gains
+// nothing, if items are few or have several lifetimes each, or if a group is too large. Returns the search nodes spent.
+// Reads the effort, the node limit and the threads of `o`.
 std::uint64_t lower_peaks(const instance& in, layout& found, units target, const options& o, const patience& wait);
 
-// As lower_peaks(), in a time that grows with `seconds`, for effort fast: each group is searched once, with its share
-// of that, and laid out as far down as it got; small items are in no group, and all that is in none is placed in order
-// of size.
+// Works as lower_peaks(), in a time that grows with `seconds`, for effort fast. Searches each group once, with its
+// share of that time, and lays it out as far down as it got. Small items are in no group; items in no group are placed
+// in order of size.
 std::uint64_t place_core_first(const instance& in, layout& found, units target, double seconds, const options& o,
                                const patience& wait);
 

@@ -1,4 +1,4 @@
-// Searches again below a bound, and writes down what it does.
+// Searches again below a bound, and writes down its steps.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -23,8 +23,8 @@ struct recorded {
   std::unique_ptr<search> by;
 };
 
-// The steps that refute a capacity of the instance, whose item i stands for buffers[i]; an empty text if the nodes or
-// the wait end before. All recipes take turns, so that none goes on for long where another one is quick.
+// Returns the steps that refute a capacity of the instance, whose item i stands for buffers[i]. Returns an empty text
+// if the nodes or the wait end before. All recipes take turns, so that a slow one does not delay a quick one.
 std::string refute_instance(const instance& in, std::span<const index> buffers, units capacity, std::uint64_t nodes,
                             const patience& wait) {
   const conflict_count size = count_conflicts(in);
@@ -62,7 +62,7 @@ std::string numbers(std::span<const index> all) {
   return out;
 }
 
-// The lines of a block from "of" on: that the problem, of one memory, has no plan below `bound`. An empty text: not
+// Returns the lines of a block from "of" on: the problem, of one memory, has no plan below `bound`. An empty text: not
 // refuted. `named`: the buffers' numbers in the log.
 std::string refute_below(const problem& p, std::span<const index> named, bytes bound, std::uint64_t nodes,
                          const patience& wait) {
@@ -79,7 +79,7 @@ std::string refute_below(const problem& p, std::span<const index> named, bytes b
     const std::string steps = refute_instance(in, own, capacity, nodes, wait);
     return steps.empty() ? steps : "of" + numbers(own) + '\n' + steps;
   }
-  // The fullest first: only one of them needs the bound, and it is full.
+  // Tries the fullest first: only one of them needs the bound, and it is full.
   const auto fullest = [](const component& c) {
     const std::vector<units> heights = section_heights(c.in);
     return *std::max_element(heights.begin(), heights.end()) * c.scale;
@@ -99,7 +99,7 @@ std::string refute_below(const problem& p, std::span<const index> named, bytes b
   }
 }
 
-// The buffers that can live in memory m only, with all that share their bases.
+// Returns the buffers that can live in memory m only, with all that share their bases.
 std::vector<index> only_in(const problem& p, index m) {
   std::vector<index> out;
   for (const bundle& u : bundles_of(p, true)) {
@@ -109,7 +109,7 @@ std::vector<index> only_in(const problem& p, index m) {
   return out;
 }
 
-// By memory, the bounds that only a search proves.
+// Returns by memory the bounds that only a search proves.
 std::map<index, bytes> searched_bounds(const problem& p, const plan& answer) {
   std::map<index, bytes> by_stacks, by_search;
   for (const argument& why : answer.proof) {

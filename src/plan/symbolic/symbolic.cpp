@@ -12,7 +12,7 @@
 namespace berth::plan {
 namespace {
 
-// The size at these values; nothing above max_address.
+// Returns the size at these values; nothing above max_address.
 std::optional<bytes> checked_size(const std::vector<size_term>& sum_of, std::span<const bytes> values) {
   bytes sum = 0;
   for (const size_term& t : sum_of) {
@@ -27,7 +27,7 @@ std::optional<bytes> checked_size(const std::vector<size_term>& sum_of, std::spa
   return sum;
 }
 
-// As above where the largest values have been checked: nothing overflows.
+// Returns the same after a check of the largest values: nothing overflows.
 bytes size_at(const std::vector<size_term>& sum_of, std::span<const bytes> values) {
   bytes sum = 0;
   for (const size_term& t : sum_of) {
@@ -50,7 +50,7 @@ result<void> validate_values(const symbolic_sizes& s, std::span<const bytes> val
   return {};
 }
 
-// What no order of the buffers can keep.
+// Refuses the constraints that an order of the buffers cannot keep.
 result<void> validate_kind(const problem& p) {
   if (!p.memories.empty()) return error{errc::invalid_input, "problem: several memories with symbolic sizes"};
   if (p.max_slab) return error{errc::invalid_input, "problem: slabs with symbolic sizes"};
@@ -70,8 +70,8 @@ std::vector<bytes> largest_values(const symbolic_sizes& s) {
   return most;
 }
 
-// Values at which orders are compared: all at the most (first), all at the least, all at three steps between by ratio,
-// and of up to four dimensions each alone at its least and alone at its most.
+// Returns the values at which orders are compared: all at the most (first), all at the least, and all at three steps
+// between by ratio. For up to four dimensions also each alone at its least and alone at its most.
 std::vector<std::vector<bytes>> sample_points(const symbolic_sizes& s) {
   // Square roots are the same on every machine, other powers are not.
   const auto between = [&](const std::vector<bytes>& low, const std::vector<bytes>& high) {
@@ -98,7 +98,7 @@ std::vector<std::vector<bytes>> sample_points(const symbolic_sizes& s) {
   return points;
 }
 
-// Which buffer is topmost at each tick.
+// The topmost buffer at each tick.
 class skyline {
  public:
   // Puts i on top of what is live with it; calls below(index) for every buffer that it then covers.
@@ -115,7 +115,7 @@ class skyline {
  private:
   static constexpr index nobody = std::numeric_limits<index>::max();
 
-  // The entry that starts at t.
+  // Returns the entry that starts at t, and makes it if needed.
   std::map<tick, index>::iterator cut(tick t) {
     const auto after = top_.upper_bound(t), before = std::prev(after);
     return before->first == t ? before : top_.emplace_hint(after, t, before->second);
@@ -124,10 +124,10 @@ class skyline {
   std::map<tick, index> top_{{std::numeric_limits<tick>::min(), nobody}};  // from this tick on
 };
 
-// Of two buffers that conflict by lifetime the upper need only rest on the lower where they touch: it rests on what is
-// topmost during its lifetime among the buffers before it in the order, and by induction those lie above all others.
-// Each put leaves at most two more steps in the skyline than it found, so a buffer has three supports at most in the
-// mean. A buffer that is empty even in the `largest` problem carries nothing and rests on nothing.
+// Returns the supports of an order. The upper of two buffers that conflict by lifetime need only rest on a lower one
+// that it touches. It rests on the topmost earlier buffers during its lifetime, which lie above all others by
+// induction. Each put leaves at most two more steps in the skyline than it found, so a buffer has three supports at
+// most in the mean. A buffer that is empty even in the `largest` problem carries nothing and rests on nothing.
 symbolic_plan supports_of(const problem& largest, std::vector<index> order) {
   const auto n = static_cast<index>(order.size());
   std::vector<std::vector<index>> apart(n);  // pairs that the problem names
@@ -166,7 +166,7 @@ symbolic_plan supports_of(const problem& largest, std::vector<index> order) {
   return out;
 }
 
-// An order and what it gives at several points, the largest first.
+// An order and its arenas at several points, the largest first.
 struct candidate {
   symbolic_plan plan;
   std::vector<bytes> arenas;
@@ -178,7 +178,8 @@ struct candidate {
   }
 };
 
-// How many buffers of short sizes it takes as long to evaluate as these: a buffer is worth eight terms and factors.
+// Returns the number of buffers of short sizes that take as long to evaluate as these: a buffer is worth eight terms
+// and factors.
 std::size_t buffers_worth(const symbolic_sizes& s) {
   std::size_t length = 0;
   for (const std::vector<size_term>& sum_of : s.of) {
@@ -203,7 +204,7 @@ class order_search {
                const problem& largest)
       : p_{p}, s_{s}, points_{points}, largest_{largest}, offsets_(p.buffers.size()) {}
 
-  // By point: what every plan needs there. Call before the rest.
+  // By point: the least that every plan needs there. Call before the rest.
   void add_bound(bytes bound) { bounds_.push_back(std::max<bytes>(bound, 1)); }
 
   candidate rate(std::vector<index> order) {
@@ -215,8 +216,8 @@ class order_search {
     return c;
   }
 
-  // At each point in turn takes a buffer out of the chain that makes the arena as high as it is, and puts it below the
-  // one it rests on, or anywhere; what is no worse is kept.
+  // Takes, at each point in turn, a buffer out of the chain that makes the arena as high as it is. Puts it below the
+  // one it rests on, or anywhere. Keeps the order if it is no worse.
   void improve(candidate& best, effort level, const patience& wait) {
     const std::size_t n = p_.buffers.size(), worth = buffers_worth(s_), tries = tries_of(level, worth);
     for (std::size_t k = 0; k < tries && n > 1 && !wait.over(points_.size() * worth); ++k) {

@@ -118,7 +118,7 @@ class maker {
   std::vector<std::pair<bytes, bytes>> reserved_;
 };
 
-// All that shares a base with each of these, once.
+// Returns all that shares a base with each of these, once.
 std::vector<std::vector<index>> bases_of(const problem& p, const std::vector<char>& wanted) {
   std::vector<std::vector<index>> out;
   std::map<index, std::size_t> group_at;

@@ -1,4 +1,4 @@
-// The problem of one memory as a checker of refutations sees it: what shares a base is one body.
+// The problem of one memory as a checker of refutations sees it: buffers that share a base are one body.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,11 @@ struct bodies {
   [[nodiscard]] const neighbour* find(std::uint32_t i, std::uint32_t other) const;
 };
 
-// Makes the bodies in memory m that `wanted` names a buffer of; all bodies, if it is empty. Nothing: there are more
+// Makes the bodies in memory m that `wanted` names a buffer of; all bodies, if it is empty. Returns nothing for more
 // than bodies::most. Contract: validate() passed, and all of them live in no other memory.
 [[nodiscard]] std::optional<bodies> bodies_of(const problem& p, index m, std::span<const index> wanted);
 
-// Whether all that shares a base with buffer i can live in no other memory than m.
+// Returns whether buffer i and all that share a base with it can live in memory m only.
 [[nodiscard]] bool lives_only_in(const problem& p, index i, index m);
 
 }  // namespace berth::plan

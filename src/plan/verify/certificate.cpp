@@ -38,13 +38,13 @@ bool overlap(const buffer& a, const buffer& b) {
   return false;
 }
 
-// An addresses' range in which a buffer may not lie.
+// A range of addresses in which a buffer may not lie.
 struct address_range {
   bytes lo = 0;
   bytes hi = 0;
 };
 
-// Sums of some of the lengths, as many holes ask for them. What is looked at is added to `looks`.
+// Answers, hole by hole, which sums some of the lengths make. Adds its work to `looks`.
 class length_sums {
  public:
   length_sums(const std::vector<bytes>& lengths, std::uint64_t& looks) : lengths_{lengths}, looks_{looks} {
@@ -55,7 +55,7 @@ class length_sums {
     }
   }
 
-  // The largest that is at most `room`; at least that.
+  // Returns the largest sum that is at most `room`; at least that.
   bytes most_that_fits(bytes room) {
     if (all_ <= room) return all_;
     const std::size_t cells = room / unit_;
@@ -154,7 +154,7 @@ class proof_verifier {
     bytes head = 0;
   };
 
-  // What may not share bytes, sorted: by counting, first by the greater of the two.
+  // Returns the pairs that may not share bytes, in order, sorted by counting, first by the greater of the two.
   static std::vector<std::pair<index, index>> pairs_of(const problem& p) {
     std::vector<std::pair<index, index>> pairs, other;
     const auto add = [&](const pair& of) { pairs.emplace_back(std::min(of.a, of.b), std::max(of.a, of.b)); };
@@ -173,7 +173,7 @@ class proof_verifier {
     return pairs;
   }
 
-  // Tells the wait what was looked at since it was last asked.
+  // Reports the looks since the last call to the wait.
   bool over() const { return wait_.over(std::exchange(looks_, 0)); }
 
   objection object(const char* rule, std::optional<index> a = {}, std::optional<index> b = {}, bytes number = 0) const {
@@ -213,7 +213,7 @@ class proof_verifier {
     return reach;
   }
 
-  // The largest divisor of `step` of which the base of buffer i is a multiple: the step's share in each alignment it
+  // Returns the largest divisor of `step` that divides the base of buffer i: the step's share in each alignment it
   // obeys, put together.
   bytes share_of(bytes step, index i, const memory* place) const {
     bytes obeyed = place == nullptr ? 1 : std::gcd(step, place->alignment);
@@ -221,7 +221,7 @@ class proof_verifier {
     return obeyed;
   }
 
-  // Whether buffer i can live in no other memory than m.
+  // Returns whether buffer i can live in no other memory than m.
   bool only_in(index i, index m) const {
     if (const auto& named = p_.buffers[i].memories; named.size() == 1) return named[0] == m;
     for (index other = 0; other < p_.memories.size(); ++other) {
@@ -240,10 +240,11 @@ class proof_verifier {
     return true;
   }
 
-  // The first multiple of `share` at which buffer i and its sharers are clear of all that is fixed in its memory.
+  // Returns the first multiple of `share` at which buffer i and its sharers are clear of all fixed ranges in its
+  // memory.
   bytes head_of(index i, bytes share, const memory* place, const std::vector<index>& pinned) const {
     std::vector<address_range> forbidden;  // bases
-    // What keeps off members of these sizes: their ranges meet at `lo`, and together are that of the largest.
+    // Forbids the bases at which a member of this size meets [lo, hi). Smaller members need no ranges of their own.
     const auto forbid = [&](bytes size, bytes lo, bytes hi) {
       if (size != 0 && lo < hi) forbidden.push_back({lo < size ? 0 : lo - size + 1, hi});
     };
@@ -274,7 +275,7 @@ class proof_verifier {
     return base;
   }
 
-  // The stack's members, or what is wrong with them.
+  // Collects the stack's members. Returns the first fault.
   std::optional<objection> collect(const argument& why, std::vector<index>& members) const {
     if (why.at) {
       if (p_.conflicts) return object("a tick, where the problem gives conflicts instead of lifetimes");
@@ -316,12 +317,13 @@ class proof_verifier {
       const memory* place = p_.memories.empty() ? nullptr : &p_.memories[why.memory.value_or(0)];
       if (why.step == 0) return object("a step of zero");
       if (why.step > max_address) return object("a step above 2^62 bytes");
-      // A pin holds in whichever memory its buffer lives: it blocks this one only where it can be in no other.
+      // A pin holds in any memory its buffer lives in: it blocks this one only if it can be in no other.
       std::vector<index> pinned = pinned_;
       looks_ += pinned.size();
       if (p_.memories.size() > 1) std::erase_if(pinned, [&](index i) { return over() || !only_in(i, *why.memory); });
       const bytes reached = height(members, pinned, why.step, place);
-      // Of pins that clash no height is as much as their sum; of rounded addresses it may be less, and is what is told.
+      // Overlapping pins: the height is below the sum of the stack, so use the larger. With rounded addresses use the
+      // height.
       bound = why.step == 1 ? std::max(bound, reached) : reached;
     }
     if (bound < why.bound && !wait_.was_over())
@@ -329,7 +331,7 @@ class proof_verifier {
     return {};
   }
 
-  // The least arena of one memory that holds the stack.
+  // Returns the least arena of one memory that holds the stack.
   bytes height(const std::vector<index>& stacked, const std::vector<index>& pinned, bytes step,
                const memory* place) const {
     constexpr std::size_t most_head_work = 10'000'000;
@@ -339,7 +341,7 @@ class proof_verifier {
     std::vector<address_range> blocks;
     std::vector<member> free;
     std::vector<bytes> lengths;
-    // What the member that lies highest adds to its length, or spares of it.
+    // The most that a highest member saves of its counted length, and the least that one adds to it.
     bytes most_spared = 0, least_added = max_bytes;
     for (const index i : stacked) {
       if (over()) return 0;
@@ -412,7 +414,7 @@ std::optional<objection> verify_bound_within(const problem& p, bytes lower_bound
 }
 
 patience bound_patience(const problem& p) {
-  // Some seconds. What the planner proves takes some looks a buffer, or one for each pair of what shares two bases.
+  // Some seconds. The planner's proofs take some looks a buffer, or one for each pair of sharers of two bases.
   constexpr std::uint64_t most_looks = std::uint64_t{1} << 27, looks_a_buffer = 1 << 10;
   return patience::of_looks(most_looks + looks_a_buffer * p.buffers.size());
 }

@@ -13,7 +13,7 @@
 namespace berth::plan {
 namespace {
 
-// A set of small integers with the next and the previous member of any, in O(log n / log 64).
+// A set of small integers that finds the neighbours of any, in O(log n / log 64).
 class ordered_bits {
  public:
   explicit ordered_bits(std::size_t n) {
@@ -35,7 +35,7 @@ class ordered_bits {
       i /= 64;
     }
   }
-  // The least member above i; nothing where there is none.
+  // Returns the least member above i; nothing if there is none.
   std::optional<std::size_t> next(std::size_t i) const {
     for (std::size_t up = 0; up < levels_.size(); ++up) {
       const std::uint64_t above = i % 64 == 63 ? 0 : levels_[up][i / 64] >> (i % 64 + 1);
@@ -48,7 +48,7 @@ class ordered_bits {
     }
     return {};
   }
-  // The greatest member below i; nothing where there is none.
+  // Returns the greatest member below i; nothing if there is none.
   std::optional<std::size_t> previous(std::size_t i) const {
     for (std::size_t up = 0; up < levels_.size(); ++up) {
       const std::uint64_t below = i % 64 == 0 ? 0 : levels_[up][i / 64] << (64 - i % 64);
@@ -72,7 +72,7 @@ struct life_event {
   bool start;  // at one tick, ends come before starts
 };
 
-// Sorted by time; by counting where the ticks are as dense as node indices usually are.
+// Returns the events by time; counts if the ticks are as dense as node indices usually are.
 std::vector<life_event> events_in_order(const problem& p, const patience& wait) {
   const auto shifted = [](tick t) { return static_cast<std::uint64_t>(t) ^ (std::uint64_t{1} << 63); };
   std::vector<life_event> events;
@@ -117,13 +117,13 @@ struct living_block {
   index buffer;
 };
 
-// Whether buffers can be looked at by their births, as long as few are alive.
+// Tells whether buffers can be checked by their births, while few are alive.
 enum class births : std::uint8_t { can_be, no_need, cannot_be };
 
 constexpr std::size_t most_looks_per_buffer = 32;
 
-// What takes bytes, by birth. no_need: no two share a byte, or the wait is over. cannot_be: there is more than one
-// lifetime, base or place, or too much is alive.
+// Lists the blocks that take bytes, by birth. Returns no_need if no two share a byte, or the wait is over. Returns
+// cannot_be if there is more than one lifetime, base or place, or if too many are alive.
 births blocks_by_birth(const problem& p, const plan& answer, const patience& wait, std::vector<living_block>& blocks) {
   constexpr std::size_t few_blocks = 1000;
   if (!answer.memory_of.empty() || !answer.slab_of.empty()) return births::cannot_be;
@@ -155,8 +155,8 @@ births blocks_by_birth(const problem& p, const plan& answer, const patience& wai
   return sort_within(blocks.begin(), blocks.end(), earlier, wait) ? births::can_be : births::no_need;
 }
 
-// Looks at all that is alive whenever a buffer comes to life: without an order of the offsets, and faster than any as
-// long as few are alive. False: too much was alive.
+// Checks all live blocks whenever a buffer is born. Needs no order of the offsets, and is faster than any while few are
+// alive. False: too many were alive.
 bool look_at_all_alive(const std::vector<living_block>& blocks, const patience& wait, std::optional<violation>& found) {
   std::vector<living_block> alive;
   std::size_t looks = 0, lives = 0;
@@ -191,8 +191,8 @@ struct base_entry {
   index longest = 0;  // the buffer that reaches to hi
 };
 
-// In the order of memory, slab and offset; entry_of: by buffer. Members of an alias group share the first one's. False:
-// the wait is over.
+// Makes entries in the order of memory, slab and offset; entry_of: by buffer. Members of an alias group share the first
+// one's. False: the wait is over.
 bool make_entries(const problem& p, const plan& answer, const patience& wait, std::vector<base_entry>& entries,
                   std::vector<index>& entry_of) {
   const auto count = static_cast<index>(p.buffers.size());
@@ -221,8 +221,8 @@ bool make_entries(const problem& p, const plan& answer, const patience& wait, st
   return true;
 }
 
-// A sweep over time that keeps the entries that are alive. Their blocks are disjoint as long as no violation was found,
-// so that a new one can only collide with its two neighbours.
+// Sweeps over time and keeps the live entries. Their blocks are disjoint while no violation was found, so that a new
+// one can only collide with its two neighbours.
 std::optional<violation> sweep_over_time(const problem& p, const plan& answer, const patience& wait) {
   std::vector<base_entry> entries;
   std::vector<index> entry_of;

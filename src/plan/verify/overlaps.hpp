@@ -1,4 +1,4 @@
-// Whether buffers that live at the same time share bytes: the largest part of verification.
+// Finds live buffers that share bytes: the largest part of verification.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace berth::plan {
 
-// The first overlap in the order of time; nothing, too, where the wait ended before the end. The answer has an offset
-// for every buffer, and the members of an alias group have one base. O(n log n).
+// Returns the first overlap in the order of time; nothing, too, if the wait ended before the end. The answer has an
+// offset for every buffer, and the members of an alias group have one base. O(n log n).
 [[nodiscard]] std::optional<violation> overlap_in_time(const problem& p, const plan& answer, const patience& wait);
 
 }  // namespace berth::plan

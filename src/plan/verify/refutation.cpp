@@ -15,7 +15,7 @@ constexpr bytes no_hole = ~bytes{0};
 constexpr std::size_t most_cells = std::size_t{1} << 25;      // of lemmas, and of cliques: half a gigabyte
 constexpr std::uint64_t most_pairs = std::uint64_t{1} << 30;  // of members of cliques: some seconds
 
-// One block's state: what is open, and what is known of it.
+// The state of one block: the open bodies, and the facts known of them.
 class block_state {
  public:
   block_state(const bodies& of, bytes bound) : of_{of}, capacity_{(bound - 1) / of.unit * of.unit} {
@@ -72,7 +72,7 @@ class block_state {
     return nullptr;
   }
 
-  // Body i lies above its least offset.
+  // Notes that body i lies above its least offset.
   void postpone(std::uint32_t i) {
     raised_.clear();
     save(i);
@@ -81,7 +81,7 @@ class block_state {
     settle();
   }
 
-  // Whether an open neighbour may enter the hole of body i, which has one.
+  // Returns whether an open neighbour may enter the hole of body i, which has one.
   [[nodiscard]] bool can_be_entered(std::uint32_t i) const {
     return std::any_of(of_.neighbours[i].begin(), of_.neighbours[i].end(),
                        [&](const neighbour& n) { return is_open(n.other) && least_[n.other] < hole_[i] + n.mine; });
@@ -93,7 +93,7 @@ class block_state {
     bytes height;
   };
 
-  // Whether what is not placed of a clique ends above the capacity, counted in multiples of `step`.
+  // Returns whether the unplaced members of a clique end above the capacity, counted in multiples of `step`.
   [[nodiscard]] bool clique_ends_above(std::span<const member> clique, bytes step) {
     taken_.clear();
     for (const member& m : clique) {
@@ -126,7 +126,7 @@ class block_state {
     bytes least, support, hole;
   };
 
-  // What lies above the capacity is refuted wherever it lies.
+  // Caps an offset: all offsets above the capacity are refuted alike.
   [[nodiscard]] bytes capped(bytes x) const { return std::min(x, capacity_ + 1); }
   void save(std::uint32_t i) { undo_.push_back({i, open_[i], least_[i], support_[i], hole_[i]}); }
 
@@ -136,7 +136,7 @@ class block_state {
     raised_.push_back(i);
   }
 
-  // Raises body i onto the lowest of what may enter its hole.
+  // Raises body i onto the lowest neighbour that may enter its hole.
   void block(std::uint32_t i) {
     bytes lowest = capacity_ + 1;
     for (const neighbour& n : of_.neighbours[i]) {
@@ -300,7 +300,7 @@ class log_checker {
     return wrong_ != nullptr ? 0 : body_of(static_cast<index>(number(p_.buffers.size() - 1)));
   }
 
-  // A member counts as what conflicts with every other one.
+  // A member counts as the part of it that conflicts with every other one.
   void read_clique() {
     std::vector<std::uint32_t> members;
     while (!text_.empty() && wrong_ == nullptr) members.push_back(body_named());

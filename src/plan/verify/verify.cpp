@@ -19,7 +19,7 @@ class plan_verifier {
  public:
   plan_verifier(const problem& of, const plan& claimed, const patience& wait) : p{of}, answer{claimed}, wait_{wait} {}
 
-  // The first violation; nothing, too, where the wait ended before the end.
+  // Returns the first violation; nothing, too, if the wait ended before the end.
   std::optional<violation> places();
   std::optional<violation> claims() const;
 
@@ -39,7 +39,7 @@ class plan_verifier {
            offset(b) < end(a);
   }
 
-  // Of all, and then of the buffers [first, last).
+  // Check all buffers, or the buffers [first, last).
   std::optional<violation> counts() const;
   std::optional<violation> shape(index first, index last);
   std::optional<violation> alignment(index first, index last);
@@ -127,7 +127,7 @@ std::optional<violation> plan_verifier::groups(index first, index last) {
   return {};
 }
 
-// Finds what ends highest, besides.
+// Also finds the highest end.
 std::optional<violation> plan_verifier::slabs(index first, index last) {
   for (index i = first; i < last; ++i) {
     if (p.max_slab && end(i) > *p.max_slab) return at("a buffer ends beyond the largest slab", i, end(i));
@@ -141,7 +141,7 @@ std::optional<violation> plan_verifier::slabs(index first, index last) {
   return {};
 }
 
-// Rule by rule, some buffers at a time: they are then read from memory once.
+// Checks rule by rule, some buffers at a time, so that they are read from memory once.
 std::optional<violation> plan_verifier::one_by_one() {
   constexpr index at_a_time = 1024;
   static constexpr auto rules = {&plan_verifier::shape, &plan_verifier::alignment, &plan_verifier::pins,
@@ -150,7 +150,7 @@ std::optional<violation> plan_verifier::one_by_one() {
     if (wait_.over(at_a_time)) return {};
     for (const auto rule : rules) {
       if (!(this->*rule)(i, i + std::min(at_a_time, count() - i))) continue;
-      // Of all violations the one of the first rule.
+      // Reports the violation of the first rule.
       for (const auto any : rules) {
         if (auto found = (this->*any)(0, count())) return found;
       }

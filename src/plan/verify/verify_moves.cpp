@@ -1,4 +1,4 @@
-// The check of a plan with moves. Shares no code with what makes one.
+// The check of a plan with moves. Shares no code with the planner.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,14 +20,13 @@ interval whole_life(const buffer& b) {
   return b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
 }
 
-// As far apart as sums in another order may be.
+// Returns whether they differ more than sums in another order may.
 bool differ(double a, double b) {
   return !(std::abs(a - b) <= 1e-9 * (1 + std::abs(a) + std::abs(b)));
 }
 
-// Where the stays of each buffer lie. All stays of one buffer are equally long, so that in their order those that share
-// bytes with a given range are neighbours: pairs of stays, which may be the square of what a plan is long, are counted
-// and not looked at.
+// The places of each buffer's stays. Stays of one buffer are equally long, so in their order those that share bytes
+// with a range are neighbours. Pairs of stays, which may be quadratic in the plan, are counted and not looked at.
 class stays_by_place {
  public:
   // Contract: `layout` has passed verify_places().
@@ -41,7 +40,7 @@ class stays_by_place {
     for (std::vector<place>& list : of_) std::sort(list.begin(), list.end());
   }
 
-  // The number of pairs of a stay of a and one of b that share bytes.
+  // Returns the number of pairs of a stay of a and one of b that share bytes.
   std::uint64_t shared(index a, index b) {
     if (of_[a].size() > of_[b].size()) std::swap(a, b);
     const auto [known, added] = shared_.try_emplace({a, b}, 0);
@@ -80,7 +79,7 @@ struct moves_verifier {
   std::optional<moves_violation> times() const;
 
   // Calls visit(use, stays) for every use of buffer i, with the stays that are there at its tick. After lives(), there
-  // is at most one in a memory, so that all calls together take no longer than to sort.
+  // is at most one in a memory, so that all calls together take no longer than a sort.
   template <class Visit>
   void for_each_use(index i, Visit visit) const;
 
@@ -117,7 +116,7 @@ std::optional<moves_violation> moves_verifier::shape() {
   return {};
 }
 
-// Each buffer begins in one stay, is somewhere throughout its life, and in a memory once at a time.
+// Checks that each buffer begins in one stay, is somewhere throughout its life, and in a memory once at a time.
 std::optional<moves_violation> moves_verifier::lives() const {
   for (index i = 0; i < p.buffers.size(); ++i) {
     const interval life = whole_life(p.buffers[i]);
@@ -214,7 +213,8 @@ std::optional<moves_violation> moves_verifier::uses() const {
   return wrong;
 }
 
-// As verify() of problem_of_stays(), in its order, but for the pairs of stays that separations and penalties name.
+// Checks as verify() of problem_of_stays() does, in its order, but for the pairs of stays that separations and
+// penalties name.
 std::optional<moves_violation> moves_verifier::places() const {
   problem alone = p;
   alone.separations.clear();
@@ -241,7 +241,7 @@ std::optional<moves_violation> moves_verifier::places() const {
   return {};
 }
 
-// One move at a time on a link, each for as long as the link takes.
+// Checks that a link has one move at a time, each for as long as the link takes.
 std::optional<moves_violation> moves_verifier::links() const {
   std::map<std::pair<index, index>, std::vector<index>> on_link;
   for (index m = 0; m < answer.moves.size(); ++m) {
@@ -264,7 +264,7 @@ std::optional<moves_violation> moves_verifier::links() const {
   return {};
 }
 
-// The modelled time over again: every tick at which something is, in order.
+// Computes the modelled time again: every tick with an event, in order.
 std::optional<moves_violation> moves_verifier::times() const {
   struct moment {
     double duration = 0;

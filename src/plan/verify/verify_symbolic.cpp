@@ -1,8 +1,7 @@
 // The proof of a symbolic plan. Shares no code with its solver or its evaluator.
 //
-// At any tick the live buffers, sorted by the order, must form one chain of supports. Chains compose: it is enough that
-// a buffer, when it is born, is joined to its neighbours in the order among those alive, and what dies leaves the rest
-// in a chain.
+// The live buffers at any tick, sorted by the order, must form one chain of supports. Chains compose. A buffer must be
+// joined at its birth to its live neighbours in the order. Each death must leave the rest in a chain.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -71,7 +70,7 @@ class order_verifier {
     return size + (rest == 0 ? 0 : p_.granularity_of(i) - rest) + p_.tail_pad_of(i);
   }
 
-  // Two buffers that a chain of supports has to order; most rest on each other at once.
+  // Notes two buffers that a chain of supports has to order; most rest on each other directly.
   void join(index a, index b) {
     if (footprints_[a] == 0 || footprints_[b] == 0 || a == b) return;
     const index low = std::min(place_[a], place_[b]), high = std::max(place_[a], place_[b]);
@@ -83,9 +82,8 @@ class order_verifier {
     for (const pair& q : pairs) join(q.a, q.b);
   }
 
-  // The first pair asked about that no chain orders. The pairs are answered 64 lower ends at a time, with a bit for
-  // each that says which buffers reach down to it, so that there are at most n / 64 passes over the supports, however
-  // many pairs.
+  // Returns the first pair asked about that no chain orders. Answers the pairs 64 lower ends at a time, with a bit for
+  // each end: it marks the buffers that reach down to it. There are thus at most n / 64 passes over the supports.
   std::optional<violation> answer() {
     std::vector<std::size_t> by_low(asked_.size());
     std::iota(by_low.begin(), by_low.end(), std::size_t{0});

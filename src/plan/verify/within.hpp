@@ -10,19 +10,19 @@
 
 namespace berth::plan {
 
-// As verify(); where the wait ends before it is done, nothing is said of the plan.
+// Works as verify(); reports no violation of the plan if the wait ends before it is done.
 [[nodiscard]] std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait);
 
-// Whether arguments of the kind search count as proved: to the planner itself, which made the search.
+// Tells whether arguments of the kind search count as proved: for the planner itself, which made the search.
 enum class searches : std::uint8_t { prove_nothing, are_trusted };
 
-// As verify_bound(). Says nothing of the bound if the wait ends before it is done.
+// Works as verify_bound(). Reports no objection to the bound if the wait ends before it is done.
 [[nodiscard]] std::optional<objection> verify_bound_within(const problem& p, bytes lower_bound,
                                                            const certificate& proof, const patience& wait,
                                                            searches by = searches::prove_nothing,
                                                            std::span<const refutation> refuted = {});
 
-// What verify_bound() waits for.
+// Returns the patience of verify_bound().
 [[nodiscard]] patience bound_patience(const problem& p);
 
 }  // namespace berth::plan

@@ -20,7 +20,7 @@ bool same_place(const plan& answer, index a, index b) {
          (answer.slab_of.empty() || answer.slab_of[a] == answer.slab_of[b]);
 }
 
-// Whether the penalty is paid: the two share bytes.
+// Returns whether the penalty is paid: the two share bytes.
 bool shares(const problem& p, const plan& answer, const reuse_penalty& r) {
   const bytes a = answer.offset(r.a), b = answer.offset(r.b);
   return same_place(answer, r.a, r.b) && a < b + p.footprint(r.b) && b < a + p.footprint(r.a) &&
@@ -43,7 +43,7 @@ bool live_together(const buffer& a, const buffer& b) {
   return false;
 }
 
-// How far the buffers of memory m may reach where penalties come before the arena; nothing where they do not.
+// Returns how far the buffers of memory m may reach if penalties come before the arena; nothing if they do not.
 std::optional<bytes> room_of(const problem& p, const options& o, index m) {
   if (!o.penalty_first || o.work == effort::fast || p.max_slab) return std::nullopt;
   const std::optional<bytes>& capacity = p.memories.empty() ? p.capacity : p.memories[m].capacity;
@@ -75,7 +75,7 @@ class local_search {
     }
   }
 
-  // Whether any buffer with a penalty to pay found a cheaper place.
+  // Moves each buffer with a penalty to a cheaper place; returns whether any moved.
   bool round(const patience& wait) {
     bool changed = false;
     for (index i = 0; i < p_.buffers.size() && !wait.was_over(); ++i) {
@@ -108,7 +108,7 @@ class local_search {
     return cost;
   }
 
-  // Where buffer i may not lie, in order; and how far its slab reaches.
+  // Returns the ranges in which buffer i may not lie, in order, and the reach of its slab.
   std::pair<std::vector<byte_range>, bytes> forbidden(index i) const {
     std::vector<byte_range> taken;
     const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
@@ -132,7 +132,7 @@ class local_search {
     return {taken, reach};
   }
 
-  // Of ranges in order: those that touch or overlap as one.
+  // Joins ranges in order that touch or overlap.
   static std::vector<byte_range> merged(const std::vector<byte_range>& taken) {
     std::vector<byte_range> out;
     for (const byte_range& r : taken) {
@@ -159,7 +159,7 @@ class local_search {
           std::partition_point(apart.begin(), apart.end(), [at](const byte_range& r) { return r.hi <= at; });
       return next == apart.end() || next->lo >= at + size;
     };
-    // Only the edges of other blocks can be better than what lies between them.
+    // Only the edges of other blocks can be better than places between them.
     std::vector<bytes> candidates{0};
     const auto beside = [&](bytes lo, bytes hi) {
       if (hi <= reach) candidates.push_back(align_up(hi, alignment));
@@ -194,9 +194,9 @@ class local_search {
   std::vector<std::vector<index>> apart_;
 };
 
-// The least penalty of one place (a memory, or a slab of one) whose buffers and arena stay: each pair that pays is
-// first kept apart, by planning again with one separation more, then let be. Exact where every plan is found or
-// refuted.
+// Finds the least penalty of one place (a memory, or a slab of one) whose buffers and arena stay. Branches on each
+// paying pair: first keeps it apart by a new plan with one more separation, then lets it pay. Exact if every plan is
+// found or refuted.
 class pairs_apart {
  public:
   // `place` has the buffers `members` of the whole problem, and the arena as its capacity.
@@ -216,7 +216,7 @@ class pairs_apart {
 
   [[nodiscard]] std::size_t pairs() const { return place_.reuse_penalties.size(); }
 
-  // Offsets by member that pay least, no more than those given; nodes are added to `spent`.
+  // Returns offsets by member that pay least, no more than those given; adds nodes to `spent`.
   std::vector<bytes> least(std::vector<bytes> offsets, std::uint64_t& spent) {
     best_.offsets = std::move(offsets);
     least_ = reuse_penalty_of(place_, best_);
@@ -227,7 +227,7 @@ class pairs_apart {
  private:
   static constexpr index none = ~index{0};
 
-  // The dearest pair that pays in `layout` and that nobody has let be.
+  // Returns the paying pair of the greatest weight that may not pay yet.
   [[nodiscard]] std::optional<std::size_t> dearest(const plan& layout) const {
     for (std::size_t k = 0; k < pairs(); ++k) {
       if (!let_be_[k] && shares(place_, layout, place_.reuse_penalties[k])) return k;
@@ -269,7 +269,7 @@ class pairs_apart {
   int plans_ = 0;
 };
 
-// Place by place, those of not too many buffers.
+// Searches place by place those of not too many buffers.
 void pay_least(const problem& p, const options& o, const patience& wait, plan& answer) {
   std::map<std::pair<index, index>, std::vector<index>> places;
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -308,7 +308,7 @@ bytes arena_of(const problem& p, const plan& answer) {
   return sum;
 }
 
-// Asks for a plan in the same arena that pays none of the dearest penalties: as many of them as can be kept apart.
+// Asks for a plan in the same arena that pays none of the greatest penalties: as many as can be kept apart.
 void separate_the_dearest(const problem& p, const options& o, const patience& wait, plan& answer) {
   if (!p.memories.empty() || p.max_slab || p.buffers.size() > policy::most_separated_buffers) return;
   std::vector<reuse_penalty> dearest = p.reuse_penalties;

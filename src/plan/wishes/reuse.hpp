@@ -8,14 +8,14 @@
 
 namespace berth::plan {
 
-// The sum of the weights of the penalties whose two buffers share bytes. O(penalties).
+// Returns the sum of the weights of the penalties whose two buffers share bytes. O(penalties).
 [[nodiscard]] double reuse_penalty_of(const problem& p, const plan& answer);
 
-// Plans again, in the same arena (within the capacity where `o` says that penalties come first), with as many of the
-// dearest pairs as possible kept apart (of one memory in one slab, and not with little effort); then moves single
-// buffers inside their slab as long as that lowers the penalty, never beyond what the slab already takes (or may);
-// then, where a slab has 256 buffers at most, searches for what pays less with each buffer in the slab where it is:
-// within a limit of plans and search nodes all there is. Sets answer.reuse_penalty.
+// Lowers the reuse penalty in the same arena (within the capacity if `o` says that penalties come first):
+// 1. Plans again with as many of the costliest pairs kept apart as possible (one memory, one slab, not at effort fast).
+// 2. Moves single buffers inside their slab while that lowers the penalty, within the bytes the slab takes (or may).
+// 3. Searches a slab of at most 256 buffers for a lower penalty, exhaustively within limits of plans and search nodes.
+// Sets answer.reuse_penalty.
 void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer);
 
 }  // namespace berth::plan

@@ -18,12 +18,12 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 from ._core import InputError, Plan, Problem, __version__
 from .seal import Seal, open_regular
 
-# What a task holds at most: small problems share what it costs, large ones go alone. There are some 64 tasks or more
-# where there are many problems, and the last ones are the shortest, so that no worker is waited for long.
+# The most problems and buffers of a task: small problems share its cost, large ones go alone. Many problems make some
+# 64 tasks or more. The last ones are the shortest, so that no worker is waited for long.
 _TASK_PROBLEMS = range(8, 64)
 _TASK_BUFFERS = 4000
 _TASKS = 64
-# So many executors in a row may die without one answer before the problems that are left are given up.
+# The number of executors in a row that may die without one answer before the remaining problems are given up.
 _DEATHS = 3
 _LINE = 1 << 26  # bytes of a journal's line that are read at once: a longer one is no line of ours
 
