@@ -92,14 +92,14 @@ std::uint64_t lower_by_orders(const instance& in, layout& best, units target, st
     bool aligned_first = true, before_birth = false;
   };
   static constexpr std::array<attempt, 9> attempts{{{order::size, "first_fit/size"},
+                                                    {order::time, "first_fit/time"},
                                                     {order::area, "first_fit/area"},
                                                     {order::degree, "first_fit/degree", true, true},
                                                     {order::birth, "first_fit/birth"},
                                                     {order::degree, "first_fit/degree"},
                                                     {order::size, "first_fit/size", false},
                                                     {order::area, "first_fit/area", false},
-                                                    {order::death, "first_fit/death"},
-                                                    {order::time, "first_fit/time"}}};
+                                                    {order::death, "first_fit/death"}}};
   if (best.arena <= target || in.items.empty()) return 0;
   std::uint64_t took = 0;
   first_fit fit{in};

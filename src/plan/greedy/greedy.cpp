@@ -33,15 +33,6 @@ std::uint64_t lifetime_of(const instance& in, const item& it) {
   return sum;
 }
 
-// Returns for how many ticks an item lives, about; 0 where ticks are not known.
-std::uint64_t ticks_of(const instance& in, const item& it) {
-  std::uint64_t sum = 0;
-  for (const section_range& r : in.ranges_of(it)) {
-    if (!in.ticks.empty()) sum += static_cast<std::uint64_t>(in.ticks[r.last - 1] - in.ticks[r.first]) + 1;
-  }
-  return sum;
-}
-
 // Sections by falling height; an item comes when the first of its sections does, the tallest item first.
 std::vector<std::uint64_t> breadth_rank(const instance& in) {
   const std::vector<units> height = section_heights(in);
@@ -207,8 +198,8 @@ std::vector<std::uint32_t> sorted_items(const instance& in, order by, const pati
         break;
       }
       case order::time: {
-        const auto area = static_cast<double>(size) * static_cast<double>(ticks_of(in, it));
-        keys.push_back({{top - static_cast<std::uint64_t>(std::min(area, 0x1p62)), top - size, 0}, i});
+        const double area = i < in.lived.size() ? static_cast<double>(size) * in.lived[i] : 0;
+        keys.push_back({{top - static_cast<std::uint64_t>(std::min(area, 0x1p62)), 0, 0}, i});
         break;
       }
       case order::degree: keys.push_back({{top - life, top - size, 0}, i}); break;

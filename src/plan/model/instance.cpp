@@ -34,6 +34,7 @@ void join_sections(instance& in) {
   for (section_range& r : in.ranges) r = {begun[r.first] - 1, ended[r.last], r.height};
   in.sections = now;
   in.ticks.clear();
+  in.lived.clear();
 }
 
 instance only(const instance& in, const std::vector<std::uint32_t>& items) {

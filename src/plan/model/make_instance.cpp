@@ -197,11 +197,13 @@ bool sort_events(std::vector<life_end>& events, const patience& wait) {
   return true;
 }
 
-// Gives every life its sections, and fills in.ticks. The section's number rises at a start after an end.
+// Gives every life its sections, and fills in.ticks and in.lived. The section's number rises at a start after an end.
 std::uint32_t find_sections(const problem& p, instance& in, std::vector<life>& lives, const patience& wait) {
   std::vector<life_end> events;
   events.reserve(2 * p.buffers.size());
+  in.lived.assign(in.items.size(), 0);
   const auto add = [&](index i, const interval& t) {
+    in.lived[in.item_of[i]] += static_cast<double>(t.upper) - static_cast<double>(t.lower);
     const auto id = static_cast<std::uint32_t>(lives.size());
     lives.push_back({in.item_of[i], 0, 0, p.footprint(i)});
     events.push_back({t.lower, id, true});
