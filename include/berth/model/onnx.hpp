@@ -19,14 +19,14 @@
 #include "berth/core/source_location.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/model/description.hpp"
+#include "berth/model/problem_file.hpp"
 
 namespace berth::model {
 
-// By name, or by place ("x.0": the first of x): the dimensions that the file leaves open ("batch" = 1). Besides,
-// "x.length" of an input that is a sequence, whose tensors are "x[0]" and so on, and "x.present" = 0 for an optional
-// left out.
-using dimensions = std::map<std::string, std::int64_t>;
-
+// `said` has sizes of the dimensions that the file leaves open, by name ("batch") or by place ("x.0": the first of x).
+// Besides, "x.length" of an input that is a sequence, whose tensors are "x[0]" and so on, and "x.present" = 0 for an
+// optional left out.
+//
 // Throws input_error: not ONNX, truncated, an operator or attribute that the file's opset has not, one that has changed
 // after opset 25, nodes in a cycle, a dimension left open, a name in `said` that no input has, a shape beyond the
 // limits of description.hpp.
