@@ -19,7 +19,7 @@ void add_captured(const wire::node& n, std::set<std::string>& names);
 // By node of the graph, which nodes before it make what it reads.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> makers_of(const wire::graph& g);
 
-// ONNX's own, or one of the optimizers of ai.onnx.preview.training that the table of operators has.
+// Returns whether the node is of ONNX's own domain.
 [[nodiscard]] bool is_known_domain(const wire::node& n);
 
 // Returns the name. Throws input_error where it is not one line, since names stand in every message and report.
