@@ -1,4 +1,4 @@
-// What is read of a TensorFlow Lite model's subgraphs. The fields are those of the published schema,
+// The parts of a TensorFlow Lite model's subgraphs that are read. The fields are those of the published schema,
 // https://github.com/tensorflow/tensorflow/blob/master/tensorflow/compiler/mlir/lite/schema/schema.fbs
 #pragma once
 
@@ -86,7 +86,7 @@ struct tflite_graph {
   [[nodiscard]] bytes size_of(std::size_t subgraph, std::size_t tensor, tflite_sizes whose);
   // Its name in `said`, where "NAME.0" is its first dimension and "NAME" its elements if its rank is unknown.
   [[nodiscard]] std::string key_of(std::size_t subgraph, std::size_t tensor) const;
-  // What the reader of a plan should know of how the sizes were found.
+  // Returns how the sizes were found where they are not the file's alone: one line each.
   [[nodiscard]] std::vector<std::string> notes() const;
   // The offsets that the file has for its tensors, those of all subgraphs; empty: it has no plan. Throws input_error.
   [[nodiscard]] std::vector<std::int32_t> offline_plan();

@@ -69,7 +69,7 @@ struct out {
 struct all_listed {};
 struct cube_type {};
 
-// What a parameter is to a call.
+// Turns a parameter into the argument of a call.
 struct passing {
   tensors t;
   const list_handle* list;
@@ -92,8 +92,8 @@ template <class... Parameters>
       const passing as{t, list, cube};
       return asked_of(f, as(p)..., size, e);
     };
-    if constexpr ((std::is_same_v<Parameters, cube_type> || ...)) return most_exact(acl, ask);
-    return ask(0);
+    constexpr bool on_cubes = (std::is_same_v<Parameters, cube_type> || ...);
+    return on_cubes ? most_exact(acl, ask) : ask(0);
   };
 }
 [[nodiscard]] scalar scalar_of(const setting& s, element type, const void* value);
