@@ -8,7 +8,10 @@
 #include "berth/model/problem_file.hpp"
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
+#include "model/file.hpp"
+#include "model/files/readers.hpp"
 #include "model/graph_problem.hpp"
+#include "model/tflite_order.hpp"
 
 namespace berth::model {
 
@@ -49,6 +52,18 @@ fit_point of_model(const fit_question& q, std::int64_t value) {
     if (v.kind == value_kind::state) p.states = sum(q, p.states, v.size);
   }
   p.workspace = largest_workspace(made);
+  complete(q, p, answer->arena(), answer->lower_bound());
+  return p;
+}
+
+// The arena of the first subgraph, and the whole file: TensorFlow Lite keeps it in memory for its weights.
+fit_point of_tflite(const fit_question& q, const std::string& text, std::int64_t value) {
+  dimensions said = q.dimensions;
+  said[q.dimension] = value;
+  const problem_file file = read_tflite(q.path, text, said);
+  auto answer = plan::solve(file.problem, q.options);
+  if (!answer) throw input_error(q.path, answer.error().what);
+  fit_point p{.value = value, .weights = text.size()};
   complete(q, p, answer->arena(), answer->lower_bound());
   return p;
 }
@@ -99,12 +114,21 @@ measure of_problem(const fit_question& q) {
   };
 }
 
+measure measure_of(const fit_question& q) {
+  if (q.path.ends_with(".onnx")) return [&q](std::int64_t v) { return of_model(q, v); };
+  if (!q.path.ends_with(".tflite")) return of_problem(q);
+  return [&q, text = read_file(q.path)](std::int64_t v) {
+    if (!is_tflite(text)) throw input_error(q.path, "not a TFLite model");
+    return of_tflite(q, text, v);
+  };
+}
+
 }  // namespace
 
 fit_answer fit(const fit_question& q) {
   if (q.least < 1 || q.least > q.most) throw input_error(q.path, q.dimension + ": not a range from 1 on");
   if (q.dimensions.contains(q.dimension)) throw input_error(q.path, q.dimension + " has a value already");
-  const measure at = q.path.ends_with(".onnx") ? [&q](std::int64_t v) { return of_model(q, v); } : of_problem(q);
+  const measure at = measure_of(q);
   std::map<std::int64_t, fit_point> tried;
   const auto fits = [&](std::int64_t value) {
     auto [point, fresh] = tried.try_emplace(value);

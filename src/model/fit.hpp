@@ -16,7 +16,7 @@
 namespace berth::model {
 
 struct fit_question {
-  std::string path;                                // a model (FILE.onnx), or a problem with dimensions
+  std::string path;                                // FILE.onnx, FILE.tflite, or a problem with dimensions
   std::map<std::string, std::int64_t> dimensions;  // the others, of which each has one value
   std::string dimension;                           // that is looked for
   std::int64_t least = 1, most = 1;
@@ -26,7 +26,7 @@ struct fit_question {
 
 struct fit_point {
   std::int64_t value = 0;
-  bytes weights = 0;      // packed, in a block of their own
+  bytes weights = 0;      // packed, in a block of their own; of a .tflite model the file
   bytes states = 0;       // of the arena: what lives from run to run (keys and values of attention)
   bytes workspace = 0;    // of the arena: the largest
   bytes activations = 0;  // of the arena: the rest

@@ -45,6 +45,13 @@ class flatbuffer {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = read<std::int32_t>(at + 4 + 4 * i);
     return out;
   }
+  // Numbers of 32 bits in a vector of bytes; what is left at its end is no number.
+  [[nodiscard]] std::vector<std::int32_t> words(place table, unsigned field) {
+    const place at = reference(table, field);
+    std::vector<std::int32_t> out(at == 0 ? 0 : spend(length(at, 1)) / 4);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = read<std::int32_t>(at + 4 + 4 * i);
+    return out;
+  }
   [[nodiscard]] std::vector<place> tables(place table, unsigned field) {
     const place at = reference(table, field);
     std::vector<place> out(at == 0 ? 0 : spend(length(at, 4)));

@@ -1,10 +1,7 @@
 #include "model/tflite.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
-#include "model/files/checks.hpp"
-#include "model/files/readers.hpp"
 #include "model/files/text.hpp"
 
 namespace berth::model {
@@ -17,6 +14,10 @@ constexpr plan::tick never = tflite_tensor::never;
 
 std::string of_subgraph(std::size_t subgraph) {
   return subgraph == 0 ? "" : " of subgraph " + std::to_string(subgraph);
+}
+
+bool is_open(const std::vector<std::int32_t>& shape, const std::vector<std::int32_t>& signature, std::size_t d) {
+  return shape[d] < 0 || (d < signature.size() && signature[d] < 0);
 }
 
 struct tflite_reader : tflite_graph {
@@ -48,6 +49,7 @@ struct tflite_reader : tflite_graph {
                             .name = std::string{file.text(at, tflite_field::tensor::name)},
                             .constant = constant,
                             .variable = file.number<std::uint8_t>(at, tflite_field::tensor::is_variable, 0) != 0});
+      has_ranks |= file.number<std::uint8_t>(at, tflite_field::tensor::has_rank, 0) != 0;
     }
   }
 
@@ -56,10 +58,44 @@ struct tflite_reader : tflite_graph {
     return std::ranges::count(file.numbers(t.at, tflite_field::tensor::shape), 0) != 0;
   }
 
+  // Throws input_error where `said` names no open dimension of the first subgraph.
+  void require_open() {
+    if (said.empty()) return;
+    dimensions left = said;
+    for (std::size_t t = 0; t < subgraphs.front().tensors.size(); ++t) {
+      const flatbuffer::place at = subgraphs.front().tensors[t].at;
+      const auto shape = file.numbers(at, tflite_field::tensor::shape),
+                 signature = file.numbers(at, tflite_field::tensor::shape_signature);
+      const std::string key = key_of(0, t);
+      if (shape.empty()) left.erase(key);
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        if (!is_open(shape, signature, d)) continue;
+        left.erase(key + '.' + std::to_string(d));
+        left.erase(std::string{open_dimension});
+      }
+    }
+    if (!left.empty()) file.fail("no open dimension is called " + quote(left.begin()->first));
+  }
+
+  // Marks the tensors that operators read and none writes: Ethos-U and other custom operators have their working
+  // memory among their inputs.
+  void find_scratch(std::size_t subgraph) {
+    tflite_subgraph& g = subgraphs[subgraph];
+    std::vector<bool> written(g.tensors.size());
+    const auto write = [&](tflite_tensor&, std::size_t t) { written[t] = true; };
+    for_each(subgraph, g.at, tflite_field::subgraph::inputs, write);
+    for (const flatbuffer::place at : g.operators) for_each(subgraph, at, tflite_field::operation::outputs, write);
+    for (std::size_t t = 0; t < g.tensors.size(); ++t) {
+      tflite_tensor& it = g.tensors[t];
+      it.scratch = !written[t] && !it.constant && !it.variable && !is_empty(it);
+    }
+  }
+
   // By the order of the operators, which is that of execution.
   void find_lifetimes(std::size_t subgraph) {
     tflite_subgraph& g = subgraphs[subgraph];
     g.operators = file.tables(g.at, tflite_field::subgraph::operators);
+    find_scratch(subgraph);
     const auto end = static_cast<plan::tick>(g.operators.size());
     for_each(subgraph, g.at, tflite_field::subgraph::inputs,
              [](tflite_tensor& t, std::size_t) { t.lower = 0, t.upper = 1; });
@@ -70,10 +106,10 @@ struct tflite_reader : tflite_graph {
       const auto op = static_cast<std::size_t>(now);
       const flatbuffer::place at = g.operators[op];
       for_each(subgraph, at, tflite_field::operation::inputs, [&](tflite_tensor& t, std::size_t i) {
-        if (t.constant) return;
-        if (t.lower == never && is_empty(t)) return;
+        if (t.constant || (t.lower == never && !t.scratch && is_empty(t))) return;
+        if (t.lower == never && t.scratch) t.lower = now;
         if (t.lower == never) {
-          file.fail(operator_called(subgraph, op) + " reads " + called(subgraph, i) + ", which nobody has written");
+          file.fail(operator_called(subgraph, op) + " reads " + called(subgraph, i) + " before an operator writes it");
         }
         t.upper = std::max(t.upper, now + 1);
       });
@@ -83,7 +119,7 @@ struct tflite_reader : tflite_graph {
       });
     }
     for_each(subgraph, g.at, tflite_field::subgraph::outputs, [&](tflite_tensor& t, std::size_t i) {
-      if (t.lower == never && !t.constant && !is_empty(t)) file.fail("nobody writes the output " + called(subgraph, i));
+      if (t.scratch) file.fail("no operator writes the output " + called(subgraph, i));
       if (t.lower != never) t.upper = std::max<plan::tick>(end, 1);
     });
   }
@@ -107,6 +143,57 @@ std::int32_t tflite_graph::code_of(flatbuffer::place operation) const {
                                 file.number<std::int32_t>(codes[which], f::operator_code::builtin, 0));
 }
 
+std::vector<std::string> tflite_graph::notes() const {
+  std::vector<std::string> out;
+  if (count > 1) {
+    out.push_back("the first of " + std::to_string(count) +
+                  " subgraphs: what the others need while it runs is not in this plan");
+  }
+  if (open != 0) out.push_back(std::to_string(open) + " tensors have open dimensions, which are as in the file");
+  if (const auto every = said.find(std::string{open_dimension}); every != said.end()) {
+    out.push_back("every open dimension without a name of its own is " + std::to_string(every->second) +
+                  " times as in the file");
+  }
+  if (scalars != 0) out.push_back(std::to_string(scalars) + " tensors without a shape are one element each");
+  return out;
+}
+
+std::string tflite_graph::key_of(std::size_t subgraph, std::size_t t) const {
+  const std::string& name = subgraphs[subgraph].tensors[t].name;
+  return name.empty() ? "#" + std::to_string(t) : name;
+}
+
+// Every open dimension multiplies the file's own size, which is 1 as converters write it.
+std::vector<std::int64_t> tflite_graph::shape_of(std::size_t subgraph, std::size_t t, tflite_sizes whose) {
+  const flatbuffer::place at = subgraphs[subgraph].tensors[t].at;
+  const auto shape = file.numbers(at, tflite_field::tensor::shape);
+  std::vector<std::int64_t> out(shape.begin(), shape.end());
+  if (whose == tflite_sizes::micro && said.empty()) return out;
+  const auto signature = file.numbers(at, tflite_field::tensor::shape_signature);
+  const auto every = said.find(std::string{open_dimension});
+  bool as_in_file = false;
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    if (!is_open(shape, signature, d)) continue;
+    const auto own = said.empty() ? said.end() : said.find(key_of(subgraph, t) + '.' + std::to_string(d));
+    if (own != said.end()) {
+      out[d] = own->second;
+    } else if (every != said.end()) {
+      const auto product = checked_mul(static_cast<bytes>(std::max(shape[d], 1)), static_cast<bytes>(every->second));
+      out[d] = product && *product <= INT64_MAX ? static_cast<std::int64_t>(*product) : INT64_MAX;
+    } else {
+      as_in_file = true;
+    }
+  }
+  open += as_in_file ? 1 : 0;
+  const bool has_rank = file.number<std::uint8_t>(at, tflite_field::tensor::has_rank, 0) != 0;
+  if (!out.empty() || has_rank) return out;
+  if (const auto elements = said.find(key_of(subgraph, t)); elements != said.end()) return {elements->second};
+  if (has_ranks)
+    file.fail(called(subgraph, t) + ": its shape is unknown; its elements are named " + quote(key_of(subgraph, t)));
+  ++scalars;
+  return out;
+}
+
 bytes tflite_graph::size_of(std::size_t subgraph, std::size_t t, tflite_sizes whose) {
   constexpr int resource = 13, int4 = 17;
   const bool micro = whose == tflite_sizes::micro;
@@ -116,12 +203,12 @@ bytes tflite_graph::size_of(std::size_t subgraph, std::size_t t, tflite_sizes wh
   if (micro && type == resource) bits = 32;
   if (micro && type == int4) bits = 8;
   if (bits == 0) file.fail(called(subgraph, t) + ": its type (" + std::to_string(type) + ") has no size");
-  const auto shape = file.numbers(at, tflite_field::tensor::shape);
-  if (!micro && shape.empty() && file.number<std::uint8_t>(at, tflite_field::tensor::has_rank, 0) == 0) {
-    file.fail(called(subgraph, t) + ": its shape is unknown");
-  }
+  const auto shape = shape_of(subgraph, t, whose);
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] < 0) file.fail(called(subgraph, t) + ": dimension " + std::to_string(d) + " is unknown");
+    if (shape[d] < 0) {
+      file.fail(called(subgraph, t) + ": dimension " + std::to_string(d) + " is unknown" +
+                (micro ? "" : "; it is named " + quote(key_of(subgraph, t) + '.' + std::to_string(d))));
+    }
     const auto product = checked_mul(bits, static_cast<bytes>(shape[d]));
     if (!product) file.fail(called(subgraph, t) + ": its size exceeds 64 bits");
     bits = *product;
@@ -129,8 +216,28 @@ bytes tflite_graph::size_of(std::size_t subgraph, std::size_t t, tflite_sizes wh
   return bits / 8 + (bits % 8 != 0 ? 1 : 0);
 }
 
-tflite_graph read_tflite_graph(const std::string& path, std::string_view text, tflite_reads which) {
-  tflite_reader reader{{.file = {path, text}, .subgraphs = {}, .codes = {}}};
+std::vector<std::int32_t> tflite_graph::offline_plan() {
+  using f = tflite_field;
+  for (const flatbuffer::place entry : file.tables(model, f::model::metadata)) {
+    if (file.text(entry, f::metadata::name) != offline_plan_name) continue;
+    const auto which = file.number<std::uint32_t>(entry, f::metadata::buffer, 0);
+    const auto buffers = file.tables(model, f::model::buffers);
+    if (which >= buffers.size()) file.fail("there is no buffer " + std::to_string(which));
+    std::vector<std::int32_t> words = file.words(buffers[which], f::buffer::data);
+    const std::size_t tensors = subgraphs.front().tensors.size();
+    if (words.size() < 3 || words[2] < 0 || words.size() - 3 < static_cast<std::size_t>(words[2]) ||
+        static_cast<std::size_t>(words[2]) < tensors) {
+      file.fail(std::string{offline_plan_name} + " has not the offsets of " + std::to_string(tensors) + " tensors");
+    }
+    words.erase(words.begin(), words.begin() + 3);
+    return words;
+  }
+  return {};
+}
+
+tflite_graph read_tflite_graph(const std::string& path, std::string_view text, tflite_reads which,
+                               const dimensions& said) {
+  tflite_reader reader{{.file = {path, text}, .subgraphs = {}, .codes = {}, .said = said}};
   reader.model = reader.file.root();
   const auto subgraphs = reader.file.tables(reader.model, tflite_field::model::subgraphs);
   if (subgraphs.empty()) reader.file.fail("not a TFLite model: it has no graph");
@@ -142,30 +249,8 @@ tflite_graph read_tflite_graph(const std::string& path, std::string_view text, t
     reader.read_tensors(reader.subgraphs.back());
     reader.find_lifetimes(s);
   }
+  reader.require_open();
   return static_cast<tflite_graph&&>(reader);
-}
-
-problem_file read_tflite(const std::string& path, std::string_view text) {
-  tflite_graph graph = read_tflite_graph(path, text, tflite_reads::first);
-  problem_file out;
-  out.path = path;
-  out.problem.alignment = 16;
-  std::unordered_set<std::string> taken;
-  const auto& tensors = graph.subgraphs.front().tensors;
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    const tflite_tensor& it = tensors[t];
-    if (it.lower == never || it.constant) continue;
-    std::string id = it.name.empty() ? "#" + std::to_string(t) : it.name;
-    while (!taken.insert(id).second) id += "#" + std::to_string(t);
-    out.problem.add(
-        {.name = std::move(id), .size = graph.size_of(0, t, tflite_sizes::lite), .live = {it.lower, it.upper}});
-  }
-  make_good_ids(out);
-  if (graph.count > 1) {
-    out.notes.push_back("the first of " + std::to_string(graph.count) +
-                        " subgraphs: what the others need while it runs is not in this plan");
-  }
-  return out;
 }
 
 }  // namespace berth::model

@@ -142,7 +142,7 @@ requests requests_of(const std::string& path, std::string_view text, const std::
   return out;
 }
 
-// Where parts of a file share bytes, a position that is mended for one of them is something else to another.
+// If parts of a file share bytes, a position that is adjusted for one of them means something else to another.
 bool reads_as(const requests& before, const std::string& path, std::string_view text,
               const std::vector<micro_scratch>& scratch) {
   try {
@@ -156,6 +156,10 @@ bool reads_as(const requests& before, const std::string& path, std::string_view 
 
 micro_plan plan_for_micro(const std::string& path, std::string_view text, const std::vector<micro_scratch>& scratch,
                           const plan::options& options) {
+  if (tflite_graph g = read_tflite_graph(path, text, tflite_reads::first); has_tensors_in_scratch(g)) {
+    g.file.fail(std::string{offline_plan_name} +
+                " puts tensors into an operator's scratch, whose code relies on it: another plan is not written");
+  }
   const requests r = requests_of(path, text, scratch);
   micro_plan out;
   out.offsets.assign(r.online.size(), -1);
@@ -167,8 +171,9 @@ micro_plan plan_for_micro(const std::string& path, std::string_view text, const 
   std::vector<std::size_t> planned;  // by buffer: the request
   for (std::size_t i = 0; i < r.all.size(); ++i) {
     const micro_life& life = r.all[i].life;
-    if (life.first < 0) continue;
-    problem.add({.name = std::to_string(i), .size = r.all[i].size, .live = {life.first, life.last + 1}});
+    if (life.last < 0) continue;
+    const plan::tick first = life.first < 0 ? life.read : life.first;
+    problem.add({.name = std::to_string(i), .size = r.all[i].size, .live = {first, life.last + 1}});
     planned.push_back(i);
   }
   const auto solved = plan::solve(problem, options);

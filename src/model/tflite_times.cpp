@@ -58,6 +58,7 @@ class clock {
         if (t == -1) continue;
         micro_life& it = tensors[static_cast<std::size_t>(t)];  // read_tflite_graph() has seen that it is there
         if (makes && it.first == -1) it.first = now_;
+        if (it.first == -1 && it.read == -1) it.read = now_;
         it.last = now_;
       }
     };

@@ -14,6 +14,7 @@ namespace berth::model {
 struct micro_life {
   plan::tick first = -1;  // never: its subgraph is called by none
   plan::tick last = -1;   // the tick itself is part of it
+  plan::tick read = -1;   // of scratch, which no operator makes: the first tick that reads it
 
   friend bool operator==(const micro_life&, const micro_life&) = default;
 };

@@ -11,9 +11,9 @@
 
 namespace berth::op {
 
-extern const rows algebra_rows, binary_rows, choosing_rows, counting_rows, elementwise_rows, gathering_rows, lane_rows,
-    loss_rows, movement_rows, normalization_rows, pooling_rows, product_rows, quantization_rows, recurrent_rows,
-    reduction_rows, resizing_rows, sampling_rows, shaping_rows, signal_rows, training_rows, window_rows;
+extern const rows algebra_rows, binary_rows, choosing_rows, elementwise_rows, gathering_rows, lane_rows, loss_rows,
+    movement_rows, normalization_rows, pooling_rows, product_rows, quantization_rows, recurrent_rows, reduction_rows,
+    resizing_rows, sampling_rows, shaping_rows, signal_rows, window_rows;
 
 namespace {
 
@@ -26,10 +26,9 @@ struct sorted_rows {
 sorted_rows sorted() {
   sorted_rows table;
   for (const rows* each :
-       {&algebra_rows,      &binary_rows,    &choosing_rows,  &counting_rows,      &elementwise_rows, &gathering_rows,
-        &lane_rows,         &loss_rows,      &movement_rows,  &normalization_rows, &pooling_rows,     &product_rows,
-        &quantization_rows, &recurrent_rows, &reduction_rows, &resizing_rows,      &sampling_rows,    &shaping_rows,
-        &signal_rows,       &training_rows,  &window_rows}) {
+       {&algebra_rows, &binary_rows, &choosing_rows, &elementwise_rows, &gathering_rows, &lane_rows, &loss_rows,
+        &movement_rows, &normalization_rows, &pooling_rows, &product_rows, &quantization_rows, &recurrent_rows,
+        &reduction_rows, &resizing_rows, &sampling_rows, &shaping_rows, &signal_rows, &window_rows}) {
     for (const definition& d : *each) {
       expects(table.count < table.row.size(), "op: more operators than the table has room for");
       table.row[table.count++] = &d;
@@ -198,6 +197,13 @@ const char* name(element e) noexcept {
 types like_first(const request& q) {
   if (input(q, 0).type == element::other) refuse("input 0 is of a type that is not supported");
   return {dense(input(q, 0).type, shape_of(q, 0))};
+}
+
+made known(const request& q, const types& outputs, std::vector<std::int64_t> values) {
+  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
+  return function(q, outputs, [values = std::move(values)](bases at, void*) {
+    if (!values.empty()) std::memcpy(at[0], values.data(), values.size() * sizeof(std::int64_t));
+  });
 }
 
 types like_all(const request& q) {

@@ -38,6 +38,14 @@ std::int64_t count_of(const shape& s) {
   return std::find(s.begin(), s.end(), 0) == s.end() ? static_cast<std::int64_t>(count) : 0;
 }
 
+std::string choice(const request& q, const char* name, const char* fallback, std::initializer_list<const char*> known) {
+  auto asked = attribute_or<std::string>(q, name, fallback);
+  if (std::find(known.begin(), known.end(), asked) == known.end()) {
+    refuse(std::string{name} + " '" + asked + "' is not one");
+  }
+  return asked;
+}
+
 void limit_steps(const shape& counts) {
   constexpr bytes most = bytes{1} << 44;  // hours
   bytes steps = 1;

@@ -48,6 +48,10 @@ template <class T>
   return attribute_or(q.attributes, name, std::move(fallback));
 }
 
+// Returns the text of an attribute; refuses one that is none of these.
+[[nodiscard]] std::string choice(const request& q, const char* name, const char* fallback,
+                                 std::initializer_list<const char*> known);
+
 // Returns the values of a given parameter. `most`: the longest that can be right, since each node that names a constant
 // would copy it.
 [[nodiscard]] std::vector<std::int64_t> integers(const request& q, std::size_t i,

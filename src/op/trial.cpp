@@ -113,10 +113,6 @@ wish wish_of(const request& q, std::size_t i) {
   }
   if (op == "QuantizeLinear" && i == 1) return {element::other, 0, true};
   if (op == "RoiAlign" && i == 2) return {element::i64, dimension(0)};
-  if (is({"Adagrad", "Adam", "Momentum"})) {
-    return i == 1 ? wish{element::i64, 8} : wish{element::other, 0, i + 1 == q.inputs.size()};
-  }
-  if (op == "TfIdfVectorizer") return {element::i64, 4};
   return {};
 }
 
@@ -148,24 +144,10 @@ void add_defaults(request& q, std::vector<tensor>& parameters) {
   if (op == "DepthToSpace" || op == "SpaceToDepth") attribute("blocksize", std::int64_t{2});
   if (op == "LRN") attribute("size", std::int64_t{5});
   if (op == "Einsum") attribute("equation", std::string{"ij,jk->ik"});
-  if (op == "TfIdfVectorizer") {
-    attribute("mode", std::string{"TFIDF"});
-    attribute("min_gram_length", std::int64_t{1});
-    attribute("max_gram_length", std::int64_t{2});
-    attribute("max_skip_count", std::int64_t{1});
-    attribute("pool_int64s", shape{0, 2, 3, 1, 1, 2});
-    attribute("ngram_counts", shape{0, 2});
-    attribute("ngram_indexes", shape{3, 0, 1, 2});
-    attribute("weights", std::vector<float>{1, 2, 0.5f, 4});
-  }
   if (op == "BlackmanWindow" || op == "HammingWindow" || op == "HannWindow") parameter(0, integers_of({64}, true));
   if (op == "MelWeightMatrix") {
     constexpr std::int64_t bands_length_rate_edges[] = {8, 256, 8000, 0, 4000};
     for (std::size_t i = 0; i < 5; ++i) parameter(i, integers_of({bands_length_rate_edges[i]}, true));
-  }
-  const bool adam = op == "Adam";
-  if ((adam || op == "Adagrad" || op == "Momentum") && q.inputs.size() > 2) {
-    q.outputs = (q.inputs.size() - 2) * (adam ? 3 : 2) / (adam ? 4 : 3);  // every weight and state
   }
   if (op == "STFT") parameter(1, integers_of({8}, true));
   if (op == "Reshape") parameter(1, integers_of({-1}));

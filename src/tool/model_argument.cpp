@@ -1,7 +1,5 @@
 #include "tool/model_argument.hpp"
 
-#include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -9,6 +7,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/model/program.hpp"
 #include "model/file.hpp"
+#include "tool/problem_argument.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -16,33 +15,6 @@ namespace berth::tool {
 bool names_a_model(const std::string& argument) {
   return argument.starts_with("builtin:") || argument.ends_with(".onnx");
 }
-
-std::pair<std::string, std::string> split_pair(const std::string& text, const char* option, const char* value) {
-  const auto at = text.find('=');
-  if (at == std::string::npos || at == 0) {
-    throw usage_error(std::string{option} + " " + text + ": expected name=" + value);
-  }
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-namespace {
-
-model::dimensions dimensions_of(const std::vector<std::string>& dims) {
-  model::dimensions said;
-  for (const std::string& text : dims) {
-    const auto [name, number] = split_pair(text, "--dim", "N");
-    char* end = nullptr;
-    errno = 0;
-    const long long size = std::strtoll(number.c_str(), &end, 10);
-    if (number.empty() || *end != 0 || errno != 0 || size < 0) {
-      throw usage_error("--dim " + text + ": '" + number + "' is not a 64-bit number from 0 on");
-    }
-    if (!said.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
-  }
-  return said;
-}
-
-}  // namespace
 
 model::description read_model(const std::string& argument, const std::vector<std::string>& dims) {
   const model::dimensions said = dimensions_of(dims);

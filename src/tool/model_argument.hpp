@@ -12,10 +12,6 @@ namespace berth::tool {
 
 [[nodiscard]] bool names_a_model(const std::string& argument);
 
-// "name=value" in two. Throws usage_error, which says what `option` expects.
-[[nodiscard]] std::pair<std::string, std::string> split_pair(const std::string& text, const char* option,
-                                                             const char* value);
-
 // `dims`: "name=N" each. Throws usage_error or input_error.
 [[nodiscard]] model::description read_model(const std::string& argument, const std::vector<std::string>& dims);
 

@@ -486,7 +486,7 @@ void declare_reordering(CLI::App& app, plan_call& call) {
   app.add_flag(
       "--reorder", call.reorder,
       "Of a model or a ggml graph trace (- is standard input): an order of the nodes with a smaller arena, and\n"
-      "the bound over all; --out FILE.onnx writes an .onnx FILE in that order");
+      "the bound over all; --out FILE.onnx or FILE.tflite writes such a FILE in that order");
   add_bytes_option(app, "--budget", call.budget, "With --reorder: what the arena may take, as 524288 or 512KiB");
   app.add_flag("--recompute", call.recompute,
                "With --reorder: nodes may run again to keep the budget; without one, for the smallest arena found");

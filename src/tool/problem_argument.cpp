@@ -1,5 +1,7 @@
 #include "tool/problem_argument.hpp"
 
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tool/command_line.hpp"
@@ -13,13 +15,32 @@
 namespace berth::tool {
 
 void add_dim_option(CLI::App& app, std::vector<std::string>& dims) {
-#ifdef BERTH_TOOL_RUN
-  app.add_option("--dim", dims, "Binds a dimension that an .onnx FILE leaves open")
+  app.add_option("--dim", dims, "Binds a dimension that an .onnx or .tflite FILE leaves open")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
-#else
-  (void)app, (void)dims;
-#endif
+}
+
+std::pair<std::string, std::string> split_pair(const std::string& text, const char* option, const char* value) {
+  const auto at = text.find('=');
+  if (at == std::string::npos || at == 0) {
+    throw usage_error(std::string{option} + " " + text + ": expected name=" + value);
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+model::dimensions dimensions_of(const std::vector<std::string>& dims) {
+  model::dimensions said;
+  for (const std::string& text : dims) {
+    const auto [name, number] = split_pair(text, "--dim", "N");
+    char* end = nullptr;
+    errno = 0;
+    const long long size = std::strtoll(number.c_str(), &end, 10);
+    if (number.empty() || *end != 0 || errno != 0 || size < 0) {
+      throw usage_error("--dim " + text + ": '" + number + "' is not a 64-bit number from 0 on");
+    }
+    if (!said.emplace(name, size).second) throw usage_error("--dim " + text + ": '" + name + "' has a size already");
+  }
+  return said;
 }
 
 bool is_model(const std::string& argument) {
@@ -58,8 +79,7 @@ model::problem_file read_problem_arguments(const std::vector<std::string>& argum
     return file;
   }
 #endif
-  if (!dims.empty()) throw usage_error("--dim is for models");
-  return model::read_problem(argument);
+  return model::read_problem(argument, dimensions_of(dims));
 }
 
 }  // namespace berth::tool

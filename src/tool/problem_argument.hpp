@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/model/problem_file.hpp"
@@ -9,8 +10,15 @@
 
 namespace berth::tool {
 
-// Declares --dim NAME=N, if the tool is built with models.
+// Declares --dim NAME=N.
 void add_dim_option(CLI::App& app, std::vector<std::string>& dims);
+
+// Splits "name=value". Throws usage_error, which says what `option` expects.
+[[nodiscard]] std::pair<std::string, std::string> split_pair(const std::string& text, const char* option,
+                                                             const char* value);
+
+// Returns the sizes of "name=N" each. Throws usage_error.
+[[nodiscard]] model::dimensions dimensions_of(const std::vector<std::string>& dims);
 
 // Returns whether it is a model rather than a file of a problem: builtin:NAME or FILE.onnx, if built with models.
 [[nodiscard]] bool is_model(const std::string& argument);

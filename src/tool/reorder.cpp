@@ -18,6 +18,7 @@
 #include "berth/trace/picture.hpp"
 #include "model/file.hpp"
 #include "model/files/readers.hpp"
+#include "model/tflite_order.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
@@ -26,7 +27,6 @@
 #include "tool/verb.hpp"
 
 #ifdef BERTH_TOOL_RUN
-#include "berth/model/onnx.hpp"
 #include "tool/model_argument.hpp"
 #endif
 
@@ -40,49 +40,66 @@ struct read_graph {
   std::vector<schedule::node_pair> before{};
   std::vector<std::uint32_t> once{};
   bool counts_all = true;
-#ifdef BERTH_TOOL_RUN
-  std::string file{};            // with --out FILE.onnx, its bytes
+  bool tflite = false;
+  std::string file{};            // with --out of a model, its bytes
   model::shapes_graph shapes{};  // and what was read of them; its graph is `g`
-#endif
 };
 
 bool writes_a_model(const reorder_call& call) {
-  return call.out.ends_with(".onnx");
+  return call.out.ends_with(".onnx") || call.out.ends_with(".tflite");
 }
 
+model::shapes_graph shapes_of(const reorder_call& call, const std::string& path, const std::string& file, bool tflite) {
+  if (tflite) return model::read_tflite_shapes(path, file, dimensions_of(call.dims));
 #ifdef BERTH_TOOL_RUN
-read_graph read_model(const reorder_call& call, std::string file) {
-  model::shapes_graph m = read_onnx_graph(call.file, file, !writes_a_model(call), call.dims);
-  read_graph made{.g = m.graph, .notes = m.notes, .before = m.before, .once = m.once, .counts_all = m.counts_all};
+  return read_onnx_graph(path, file, !writes_a_model(call), call.dims);
+#else
+  throw usage_error(path + ": ONNX models need a build with operators");
+#endif
+}
+
+void refuse_other_models(const reorder_call& call, const char* kind) {
+  if (writes_a_model(call) && !call.out.ends_with(kind)) {
+    throw usage_error("--out: '" + call.out + "' is for an .onnx or .tflite FILE in another order, in its own format");
+  }
+}
+
+read_graph read_model(const reorder_call& call, std::string file, bool tflite) {
+  refuse_other_models(call, tflite ? ".tflite" : ".onnx");
+  model::shapes_graph m = shapes_of(call, call.file, file, tflite);
+  read_graph made{
+      .g = m.graph, .notes = m.notes, .before = m.before, .once = m.once, .counts_all = m.counts_all, .tflite = tflite};
+  if (tflite) made.rules = {.name = "tflite", .start_alignment = 16};
   if (!writes_a_model(call)) return made;
-  made.notes.insert(made.notes.begin(), "ordered by its shapes, operator by operator, as the file has them");
+  if (!tflite) {
+    made.notes.insert(made.notes.begin(), "ordered by its shapes, operator by operator, as the file has them");
+  }
   made.file = std::move(file);
   made.shapes = std::move(m);
   return made;
 }
-#endif
 
 read_graph read(const reorder_call& call) {
   const bool input = call.file == "-";
   std::string text;
+  if (input || call.file.ends_with(".tflite")) text = model::read_file(call.file);
+  if (model::is_tflite(text)) return read_model(call, std::move(text), true);
 #ifdef BERTH_TOOL_RUN
   if (call.file.starts_with("builtin:")) {
-    if (writes_a_model(call)) throw usage_error("--out: '" + call.out + "' is for an .onnx FILE in another order");
+    refuse_other_models(call, "none");
     return {.g = read_model_graph(call.file, call.dims).graph};
   }
-  if (input) text = model::read_file(call.file);
   // The first line of a trace is an object of JSON; no ONNX file begins so, whose first field is a number.
   const bool trace = text.find_first_not_of(" \t\r\n") == text.find('{') && text.find('{') != std::string::npos;
   if (input ? !trace : names_a_model(call.file)) {
-    return read_model(call, input ? std::move(text) : model::read_file(call.file));
+    return read_model(call, input ? std::move(text) : model::read_file(call.file), false);
   }
-#else
-  if (input) text = model::read_file(call.file);
 #endif
   if (!call.dims.empty()) throw usage_error("--dim is for models");
-  if (writes_a_model(call)) throw usage_error("--out: '" + call.out + "' is for an .onnx FILE in another order");
+  refuse_other_models(call, "none");
   if (!input && !call.file.ends_with(".jsonl") && !call.file.ends_with(".jsonl.gz")) {
-    throw usage_error("--reorder: " + call.file + " is neither an .onnx model nor a ggml graph trace (.jsonl)");
+    throw usage_error("--reorder: " + call.file +
+                      " is neither an .onnx or .tflite model nor a ggml graph trace (.jsonl)");
   }
   model::ggml_trace trace_read = model::parse_ggml_trace(call.file, input ? text : model::read_file(call.file));
   return {.g = std::move(trace_read.graph), .rules = trace_read.rules, .once = std::move(trace_read.once)};
@@ -227,12 +244,21 @@ reordered run_again(const read_graph& input, const std::optional<schedule::trans
   return made;
 }
 
+// Returns the file in the order found.
+std::string in_new_order(const reorder_call& call, const read_graph& input, const reordered& found) {
+  if (input.tflite) return model::tflite_in_order(call.file, input.file, found.steps);
 #ifdef BERTH_TOOL_RUN
+  return model::onnx_in_order(call.file, input.file, input.shapes, found.steps);
+#else
+  return {};
+#endif
+}
+
 // Writes the file in the order found. Returns false, and writes nothing, if the file would not be read as planned.
 bool write_model(const reorder_call& call, const read_graph& input, const reordered& found,
                  const rules::placement& rules) {
-  const std::string file = model::onnx_in_order(call.file, input.file, input.shapes, found.steps);
-  const model::shapes_graph again = read_onnx_graph(call.out, file, false, call.dims);
+  const std::string file = in_new_order(call, input, found);
+  const model::shapes_graph again = shapes_of(call, call.out, file, input.tflite);
   const auto sizes = [](const graph& g, const node& n) {
     std::vector<bytes> all;
     for (const auto* values : {&n.inputs, &n.outputs}) {
@@ -250,7 +276,6 @@ bool write_model(const reorder_call& call, const read_graph& input, const reorde
   model::write_file(call.out, file);
   return true;
 }
-#endif
 
 std::string page(const reorder_call& call, const graph& given, const reordered& found) {
   trace::picture picture;
@@ -368,9 +393,9 @@ int plan_reordered(const reorder_call& call) {
   const bool html = call.out.ends_with(".html");
   const bool model_out = writes_a_model(call);
   if (!call.out.empty() && call.out != "-" && !html && !model_out && !call.out.ends_with(".json")) {
-    throw usage_error("--out: with --reorder '" + call.out + "' must end in .json, .html or .onnx");
+    throw usage_error("--out: with --reorder '" + call.out + "' must end in .json, .html, .onnx or .tflite");
   }
-  if (model_out && !call.move.empty()) throw usage_error("--out: no .onnx file is written with values that move");
+  if (model_out && !call.move.empty()) throw usage_error("--out: no model is written with values that move");
   const auto move = transfer_of(call.move);
   const auto start = std::chrono::steady_clock::now();
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
@@ -397,9 +422,7 @@ int plan_reordered(const reorder_call& call) {
   line->stage("writing");
   const bool to_output = call.out == "-";
   if (html) model::write_file(call.out, page(call, input.g, found));
-#ifdef BERTH_TOOL_RUN
   if (model_out) found.verified = found.verified && write_model(call, input, found, *options.rules);
-#endif
   if (!call.out.empty() && !html && !model_out && !to_output) {
     model::write_file(
         call.out,

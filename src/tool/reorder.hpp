@@ -14,7 +14,7 @@ namespace berth::tool {
 
 struct reorder_call {
   std::string file;  // a model, or a ggml graph trace; "-": one of them on standard input
-  std::string out;   // empty, "-", .json, .html or, of an .onnx file, .onnx
+  std::string out;   // empty, "-", .json, .html or, of an .onnx or .tflite file, its own format
   std::string rules;
   std::vector<std::string> dims;
   plan::effort work = plan::effort::normal;

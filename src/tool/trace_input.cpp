@@ -303,12 +303,11 @@ trace_input read_trace_input(const std::string& path) try {
 
 shown_input read_shown_input(const std::string& argument, const std::vector<std::string>& dims, progress_line& line) {
   line.stage("reading " + file_name(argument));
-  if (is_model(argument)) {
+  if (is_model(argument) || !dims.empty()) {
     const model::problem_file file = read_problem_arguments({argument}, false, dims);
     line.stage("planning");
     return facts_planned(file, line);
   }
-  if (!dims.empty()) throw usage_error("--dim is for models");
   trace_input input = read_trace_input(argument);
   if (const auto* file = std::get_if<model::problem_file>(&input)) {
     line.stage("planning");

@@ -239,24 +239,49 @@ class snapshot_reader {
     return last.is == pickle::kind::dict && p_.list(last)->size() <= 128 ? &last : nullptr;
   }
 
+  // Returns an operator of libtorch by its function's name: "at::_ops::mm" or "torch::autograd::...::MmBackward0".
+  // Operators that only allocate are none.
+  [[nodiscard]] static std::string_view operator_named(std::string_view function) {
+    constexpr std::string_view ops = "at::_ops::";
+    if (function.starts_with(ops)) {
+      const std::string_view name = function.substr(0, function.find("::", ops.size()));
+      return name.substr(ops.size()).find("empty") == std::string_view::npos ? name : std::string_view{};
+    }
+    const std::size_t apply = function.find("::apply(");
+    if (apply == std::string_view::npos || !function.starts_with("torch::")) return {};
+    const std::string_view name = function.substr(0, apply);
+    return name.find("Backward") == std::string_view::npos ? std::string_view{} : name;
+  }
+
+  // Returns whether a thread begins there, or the C library or the standard library calls on from there.
+  [[nodiscard]] static bool is_entry(std::string_view file, std::string_view function) {
+    if (file.ends_with(".o") || file.ends_with("/thread.cc") || file.ends_with(".S")) return true;
+    for (const char* name : {"std::", "clone", "start_thread", "execute_native_thread", "_start", "__libc_start"}) {
+      if (function.starts_with(name)) return true;
+    }
+    return false;
+  }
+
   // Returns how well a frame shows the place in the user's program: 0 is not at all. Stacks mix Python's own frames
   // with those of the interpreter and of libtorch, by name or by file, unless stacks="python" was asked for.
   [[nodiscard]] static int worth(std::string_view file, std::string_view function) {
+    if (!operator_named(function).empty()) return operator_worth;
     if (file.empty() || file == "??") return 0;
     const auto has = [file](std::string_view part) { return file.find(part) != std::string_view::npos; };
-    if (file.starts_with("<ipython-input") || file == "<stdin>" || file == "<string>") return 4;
+    if (file.starts_with("<ipython-input") || file == "<stdin>" || file == "<string>") return best_worth;
     const bool python = file.ends_with(".py");
-    if (file.starts_with('<') || has("/torch/") || has("\\torch\\") || has("/torch_npu/")) return python ? 3 : 2;
-    if (python) return 4;
+    if (is_entry(file, function)) return 1;
     for (const char* of_torch : {"c10::", "at::", "torch::"}) {
-      if (function.starts_with(of_torch)) return 1;
+      if (function.starts_with(of_torch) && !python) return 2;
     }
-    return 2;
+    if (file.starts_with('<') || has("/torch/") || has("\\torch\\") || has("/torch_npu/")) return python ? 5 : 4;
+    return python ? best_worth : 4;
   }
+  static constexpr int operator_worth = 3, best_worth = 6;
 
   struct known_frame {
     int worth = 0;
-    std::string_view file{};
+    std::string_view file{};  // or the operator's name, which has no line
     std::uint32_t line = 0;
   };
 
@@ -268,8 +293,10 @@ class snapshot_reader {
     if (!first || p_.list(frame)->size() > 128) return at->second;
     const std::string_view file = text(frame, "filename").substr(0, longest_path);
     const std::uint64_t line = number(frame, "line").value_or(0);
-    return at->second = {worth(file, text(frame, "name")), file,
-                         static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX))};
+    const std::string_view function = text(frame, "name").substr(0, longest_path), op = operator_named(function);
+    const int worth_of_it = worth(file, function);
+    if (worth_of_it == operator_worth) return at->second = {worth_of_it, op, 0};
+    return at->second = {worth_of_it, file, static_cast<std::uint32_t>(std::min<std::uint64_t>(line, UINT32_MAX))};
   }
 
   // Returns the innermost frame of the best ones.
@@ -282,7 +309,7 @@ class snapshot_reader {
     for (const value& f : *p_.list(*frames)) {
       const known_frame& it = known(f);
       if (it.worth > best.worth) best = it;
-      if (best.worth == 4) break;
+      if (best.worth == best_worth) break;
     }
     if (best.worth == 0) return 0;
     const auto next = static_cast<std::uint32_t>(sites_.size() + 1);

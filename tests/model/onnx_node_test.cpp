@@ -159,9 +159,6 @@ struct verdict {
   given when = given::at_run_time;
 };
 
-// What libonnx 1.12 computed with an epsilon of 0.01; its file leaves the attribute out, which means 1e-6.
-constexpr const char* contradicts_itself = "test_adam_multiple";
-
 verdict run_case(const fs::path& folder, given when, const op::attributes& more = {}) {
   verdict v;
   v.when = when;
@@ -239,9 +236,6 @@ TEST(onnx_node, every_case_in_scope_passes) {
       }
     }
     const std::string name = folder.filename().string();
-    if (name == contradicts_itself && v.how == outcome::wrong) {
-      v = {outcome::out_of_scope, "Adam", "its results are those of an epsilon that its file does not say", v.when};
-    }
     EXPECT_FALSE(v.how == outcome::wrong) << name << ": " << v.why;
     if (v.how == outcome::passed) ++passed[v.when];
     if (v.how == outcome::out_of_scope) reasons[v.op][v.why].push_back(name);
@@ -258,14 +252,6 @@ TEST(onnx_node, every_case_in_scope_passes) {
     }
   }
   EXPECT_GE(all, BERTH_ONNX_NODE_CASES);
-}
-
-TEST(onnx_node, the_case_that_contradicts_itself_passes_with_what_it_left_out) {
-  const fs::path folder = fs::path{BERTH_ONNX_NODE_DATA} / contradicts_itself;
-  if (!fs::is_directory(folder)) GTEST_SKIP() << folder << " is not there (Debian package libonnx-testdata)";
-  EXPECT_EQ(run_case(folder, given::at_run_time).how, outcome::wrong);
-  const verdict v = run_case(folder, given::at_run_time, {{"epsilon", 0.01f}});
-  EXPECT_EQ(v.how, outcome::passed) << v.why;
 }
 
 }  // namespace

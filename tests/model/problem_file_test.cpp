@@ -7,6 +7,7 @@
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
+#include "model/files/readers.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace berth::model {
@@ -77,7 +78,8 @@ TEST_F(problem_files, wrong_csv_names_line_and_reason) {
   EXPECT_EQ(complaint(""), "problem:1: is empty");
   EXPECT_EQ(
       complaint("# none\n"),
-      "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto");
+      "problem:1: neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto "
+      "or BufferAssignment");
 }
 
 TEST_F(problem_files, json) {
@@ -417,4 +419,61 @@ TEST_F(problem_files, header_has_unique_macros_and_assertions) {
 }
 
 }  // namespace
+std::string xla_dump(const std::string& ranges) {
+  return "BufferAssignment:\n"
+         "allocation 0: size 32768, parameter 0, shape |f32[256,32]| at ShapeIndex {}:\n"
+         " value: <3 parameter @0> (size=32768,offset=0): f32[256,32]{1,0}\n"
+         "allocation 1: 0x7f00, size 128, output shape is |f32[32]|, maybe-live-out:\n"
+         "allocation 2: size 4, constant:\n value: <1 c @0> (size=4,offset=0): f32[]\n"
+         "allocation 3: size 65536, preallocated-temp:\n"
+         " value: <6 add.1{0} @0> (size=32768,offset=0): f32[256,32]{1,0}\n"
+         " value: <7 mul @0> (size=32768,offset=32768): f32[256,32]{1,0}\n"
+         " value: <8 neg @0> (size=30000,offset=0): f32[250,30]{1,0}\n"
+         " value: <9 while{} (phi) @0> (size=32768,offset=0): f32[256,32]{1,0}\n"
+         "\nTotal bytes used: 98436 (96.1KiB)\n\nUsed values:\n<3 parameter @0>\n value: none\n" +
+         ranges;
+}
+
+// The form of BufferAssignment::ToString() and HloLiveRange::ToString().
+TEST(xla_dump, allocations_are_buffers_and_temporary_ones_value_by_value) {
+  const auto plain = problem_of_text("ba.txt", xla_dump(""));
+  ASSERT_EQ(plain.problem.buffers.size(), 3u);
+  EXPECT_EQ(plan::solve(plain.problem)->arena(), 98'432u);
+  const auto timed =
+      problem_of_text("ba.txt", xla_dump("HloLiveRange (max 9):\n  InstructionSequence:\n    0:parameter\n"
+                                         "  BufferLiveRange:\n    add.1{0}:1-2\n    mul{}:3-4\n"
+                                         "    neg{}:5-6\n    while{}:6-9\n"
+                                         "  Live ranges at 2 (peak):\n    add.1{0}: 4 bytes\n"));
+  const auto& b = timed.problem.buffers;
+  ASSERT_EQ(b.size(), 5u);
+  EXPECT_EQ(b[2].name, "add.1{0}");
+  EXPECT_EQ(b[2].live, (plan::interval{1, 3}));
+  EXPECT_EQ(b[3].name, "neg");  // and while, in one place
+  EXPECT_EQ(b[3].size, 32'768u);
+  EXPECT_EQ(b[3].live, (plan::interval{5, 10}));
+  EXPECT_EQ(plan::solve(timed.problem)->arena(), 65'664u);
+}
+
+TEST(xla_dump, what_is_wrong_is_one_line) {
+  const auto says = [](const std::string& more) {
+    try {
+      (void)problem_of_text("ba.txt", "BufferAssignment:\n" + more);
+    } catch (const input_error& e) {
+      return std::string{e.what()};
+    }
+    return std::string{};
+  };
+  EXPECT_EQ(says(""), "ba.txt: has no allocations");
+  EXPECT_EQ(says("allocation 0: size x:\n"), "ba.txt:2: a number is meant, from 0 to 2^62: 'x'");
+  EXPECT_EQ(says("allocation 0:\n"), "ba.txt:2: a number is meant, from 0 to 2^62: ''");
+  EXPECT_EQ(says(" value: <1 a> (size=1,offset=0): f\n"), "ba.txt:2: a value before an allocation");
+  EXPECT_EQ(says("allocation 0: size 4:\n value: <1 a (size=1\n"), "ba.txt:3: not the form of a value");
+  EXPECT_EQ(says("allocation 0: size 4:\n value: <1 a> (size=1,offset=4): f\n"),
+            "ba.txt:3: a value beyond the end of its allocation");
+  EXPECT_EQ(says("BufferLiveRange:\n a{}:3-2\n"), "ba.txt:3: a live range that ends before it begins");
+  EXPECT_EQ(says("BufferLiveRange:\n a{}\n"), "ba.txt:3: not the form of a live range");
+  EXPECT_EQ(says("allocation 0: size 4611686018427387904:\nallocation 1: size 1:\n"),
+            "ba.txt: its allocations exceed 2^62 bytes");
+}
+
 }  // namespace berth::model

@@ -67,6 +67,7 @@ struct tensor {
   bool variable = false;
   bool has_rank = false;
   std::uint64_t external_buffer = 0;
+  std::vector<std::int64_t> signature = {};
 };
 
 struct graph {
@@ -84,9 +85,10 @@ struct graph {
 
 // x (f32) -> conv with a constant -> h -> lstm with a state -> y (i8). Buffer 1 holds data.
 struct model : graph {
-  std::string metadata;          // the name of an entry, of buffer 1
-  std::size_t subgraphs = 1;     // without `more` they are empty
-  std::vector<graph> more = {};  // subgraphs behind the first one
+  std::string metadata;                  // the name of an entry, of buffer 1
+  std::vector<std::int64_t> words = {};  // in buffer 1 instead of 1, 2, 3 in bytes
+  std::size_t subgraphs = 1;             // without `more` they are empty
+  std::vector<graph> more = {};          // subgraphs behind the first one
 
   model()
       : graph{
@@ -115,7 +117,12 @@ struct model : graph {
     if (entry != 0) w.text(w.table(w.vector(root[6], {0}), {{4, 0}, {4, 1}})[0], metadata);
     const auto buffers = w.vector(root[4], {0, 0});
     w.table(buffers, {{0, 0}});
-    w.vector(w.table(buffers + 4, {{4, 0}})[0], {1, 2, 3}, 1);
+    std::vector<std::int64_t> data = {1, 2, 3};
+    if (!words.empty()) data.clear();
+    for (const std::int64_t word : words) {
+      for (unsigned i = 0; i < 32; i += 8) data.push_back(word >> i & 0xff);
+    }
+    w.vector(w.table(buffers + 4, {{4, 0}})[0], data, 1);
     const auto graphs = w.vector(root[2], std::vector<std::int64_t>(std::max(subgraphs, 1 + more.size())));
     for (std::size_t i = 1 + more.size(); i < subgraphs; ++i) w.table(graphs + 4 * i, {{0, 0}});
     std::size_t code = 0;
@@ -136,12 +143,13 @@ struct model : graph {
                                              {0, 0},
                                              {1, t.variable},
                                              {0, 0},
-                                             {0, 0},
+                                             {t.signature.empty() ? 0u : 4u, 0},
                                              {1, t.has_rank},
                                              {0, 0},
                                              {t.external_buffer != 0 ? 4u : 0u, t.external_buffer}});
       w.vector(at[0], t.shape);
       w.text(at[3], t.name);
+      if (!t.signature.empty()) w.vector(at[7], t.signature);
     }
     w.vector(graph[1], g.inputs);
     w.vector(graph[2], g.outputs);

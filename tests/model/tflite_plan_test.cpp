@@ -200,4 +200,24 @@ TEST(tflite_plan, a_broken_file_is_refused_or_planned_but_never_followed_outside
     }
   }
 }
+// Operator 0 reads x and a tensor that no operator writes.
+TEST(tflite_plan, scratch_among_the_inputs_is_planned_unless_the_file_puts_tensors_into_it) {
+  model m;
+  m.tensors.push_back({"arena", {256}});
+  m.operators[0].first.push_back(5);
+  m.codes = {0, 0};
+  const micro_plan p = planned(m);
+  ASSERT_EQ(p.offsets.size(), 6u);
+  EXPECT_GE(p.offsets[5], 0);
+  EXPECT_EQ(p.lower_bound, 1024u + 64 + 16);
+  m.metadata = "OfflineMemoryAllocation";
+  m.tensors[1].buffer = 0, m.tensors[1].external_buffer = 1;
+  m.words = {1, 1, 6, 0, -1, 1024, 1088, -1, 0};
+  EXPECT_EQ(complaint(m),
+            "m.tflite: OfflineMemoryAllocation puts tensors into an operator's scratch, whose code relies on it: "
+            "another plan is not written");
+  m.words[3] = 1104;
+  EXPECT_EQ(complaint(m), "");
+}
+
 }  // namespace

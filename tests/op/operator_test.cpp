@@ -262,12 +262,6 @@ TEST(operators, made_up_signals_grams_and_equations_are_refused) {
   const op::tensor one = whole({1}, {});
   EXPECT_EQ(refused({"STFT", 17, {of({1, 1 << 22, 1}), of({}, element::i64), of({1 << 12})}, {nullptr, &one}}),
             "would take more than 2^44 steps");
-  const op::attributes grams{{"mode", std::string{"TF"}},          {"min_gram_length", std::int64_t{1}},
-                             {"max_gram_length", std::int64_t{2}}, {"max_skip_count", std::int64_t{0}},
-                             {"pool_int64s", op::shape{1, 2, 3}},  {"ngram_counts", op::shape{0, 9}},
-                             {"ngram_indexes", op::shape{0, 1}}};
-  EXPECT_EQ(refused({"TfIdfVectorizer", 17, {of({4}, element::i64)}, {}, grams}),
-            "ngram_counts do not cut pool_int64s into whole grams");
   EXPECT_EQ(refused({"NonMaxSuppression", 17, {of({1, 4, 4}), of({1, 1, 4})}}),
             "input 1 is computed at run time; only constants are supported");
   EXPECT_EQ(refused({"GridSample", 17, {of({1, 1, 4, 4}), of({2, 3, 3, 2})}}),
@@ -370,25 +364,6 @@ TEST(operators, slices_of_no_elements_are_counted_as_elements_are) {
   EXPECT_EQ(inverse, (std::array<std::int64_t, 3>{}));
 }
 
-TEST(operators, optimizers_take_what_belongs_together) {
-  const auto scalar = of({}), step = of({}, element::i64), x = of({2, 3});
-  const auto adam = [&](std::vector<std::optional<tensor_type>> inputs, std::size_t results) {
-    return refused({"Adam", 17, std::move(inputs), {}, {}, results});
-  };
-  EXPECT_EQ(adam({scalar, step, x, x, x, x}, 3), "");
-  EXPECT_EQ(adam({scalar, step, x, of({}), x, of({}), x, of({}), x, of({})}, 6), "");
-  EXPECT_EQ(adam({scalar, step, x, x, x, x}, 2), "has not a result for each weight and state");
-  EXPECT_EQ(adam({scalar, step, x, x, x}, 3), "has 5 inputs, not 2 and 4 per tensor");
-  EXPECT_EQ(adam({scalar, step}, 1), "has 2 inputs, not 2 and 4 per tensor");
-  EXPECT_EQ(adam({scalar, step, x, x, of({3, 2}), x}, 3), "input 4 is not of the type and shape of input 2");
-  EXPECT_EQ(adam({scalar, step, x, of({2, 3}, element::f64), x, x}, 3),
-            "input 3 is not of the type and shape of input 2");
-  EXPECT_EQ(adam({x, step, x, x, x, x}, 3), "input 0, the learning rate, is not one number");
-  EXPECT_EQ(adam({scalar, scalar, x, x, x, x}, 3), "input 1, the number of the step, is not one i64");
-  EXPECT_EQ(refused({"Momentum", 17, {scalar, step, x, x, x}, {}, {{"mode", std::string{"fast"}}}, 2}),
-            "mode 'fast' is none");
-}
-
 // Opset 20 has the axis as an input, and another one where it is left out.
 TEST(operators, a_transform_is_along_the_axis_of_its_opset) {
   const op::attributes half{{"onesided", std::int64_t{1}}};
@@ -447,13 +422,6 @@ TEST(operators, regions_beyond_the_image_are_sampled_as_the_others) {
   const op::attributes reckless{{"sampling_ratio", std::int64_t{1024}}, {"output_height", std::int64_t{1} << 20}};
   EXPECT_EQ(refused({"RoiAlign", 16, {of({1, 64, 4, 4}), of({9, 4}), of({9}, element::i64)}, {}, reckless}),
             "would take more than 2^44 steps");
-  const op::attributes grams{{"mode", std::string{"TF"}},          {"min_gram_length", std::int64_t{2}},
-                             {"max_gram_length", std::int64_t{2}}, {"max_skip_count", std::int64_t{1} << 29},
-                             {"pool_int64s", op::shape{1, 2}},     {"ngram_counts", op::shape{0, 0}},
-                             {"ngram_indexes", op::shape{0}}};
-  EXPECT_EQ(refused({"TfIdfVectorizer", 17, {of({1 << 24}, element::i64)}, {}, grams}),
-            "would take more than 2^44 steps");
-  EXPECT_EQ(refused({"TfIdfVectorizer", 17, {of({16}, element::i64)}, {}, grams}), "");
 }
 
 template <class T>

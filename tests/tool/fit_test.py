@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+import tflite
+
 BERTH = sys.argv.pop(1)
 
 # x is 100 bytes an n, y 50 an m, and they live together: n * 100 + m * 50 in all, which no plan goes below.
@@ -81,6 +83,17 @@ class Fitting(unittest.TestCase):
             self.assertEqual(said.count("\n"), 1)
         self.file.write_text("id,lower,upper,size\nx,0,2,10\n")
         self.assertIn("neither a model nor", self.fit(*memory, "--dim", "n=1:3", status=2).stderr)
+
+    def test_a_tflite_model(self):
+        file = self.file.with_suffix(".tflite")
+        file.write_bytes(tflite.model([("x", [1, 64], [-1, 64]), ("y", [1, 128], [-1, 128])], [0], [1], [([0], [1])]))
+        self.file = file
+        weights = (len(file.read_bytes()) + 63) // 64 * 64
+        answer = json.loads(self.fit("--memory", str(weights + 192 * 7 + 100), "--dim", "open=1:50", "--json").stdout)
+        self.assertEqual((answer["value"], answer["proved"]), (7, True))
+        self.assertIn("no open dimension is called 'n'", self.fit("--memory", "1", "--dim", "n=1:2", status=2).stderr)
+        file.write_text("no model")
+        self.assertIn("not a TFLite model", self.fit("--memory", "1", "--dim", "open=1:2", status=2).stderr)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 
+import tflite
 from protobuf import field, fields
 
 BERTH = sys.argv.pop(1)
@@ -277,6 +278,23 @@ class Reorder(unittest.TestCase):
         with open(model, "rb") as f:
             self.assertEqual(f.read(), over_a_peak())
         self.assertFalse(os.path.exists(other))
+
+    def test_a_tflite_model_is_written_in_its_new_order(self):
+        # Two wide results and a narrow one of each: one after the other needs one wide result at a time.
+        tensors = [(name, [size], None) for name, size in
+                   (("x", 16), ("a", 4000), ("b", 4000), ("a2", 16), ("b2", 16), ("y", 16))]
+        with tempfile.TemporaryDirectory() as folder:
+            file, out = os.path.join(folder, "m.tflite"), os.path.join(folder, "o.tflite")
+            with open(file, "wb") as f:
+                f.write(tflite.model(tensors, [0], [5], [([0], [1]), ([0], [2]), ([1], [3]), ([2], [4]), ([3, 4], [5])]))
+            done = self.run_tool("plan", file, "--reorder", "--json", "--out", out)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            answer = json.loads(done.stdout)
+            self.assertEqual((answer["arena_before"], answer["arena_bytes"]), (8016, 4032))
+            self.assertEqual(json.loads(self.run_tool("plan", out, "--json").stdout)["arena_bytes"], 4032)
+            for words in (["--out", os.path.join(folder, "o.onnx")], ["--dim", "open=2"]):
+                done = self.run_tool("plan", file, "--reorder", *words)
+                self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1))
 
 
 if __name__ == "__main__":

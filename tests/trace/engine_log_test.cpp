@@ -110,6 +110,18 @@ TEST(engine_log, of_pytorch_the_place_is_the_users) {
   EXPECT_EQ(chosen({caching, {"<frozen runpy>", "run"}, torch}), torch.file);
   EXPECT_EQ(chosen({caching, made, {"/home/me/serve.cpp", "serve(int)"}}), "/home/me/serve.cpp");  // libtorch alone
   EXPECT_EQ(chosen({caching}), caching.file);
+  // The thread of autograd: libtorch has no file names, and the thread's entry is no place.
+  const frame empty{"??", "at::_ops::empty_memory_format::call(c10::ArrayRef<long>)"};
+  const frame mm{"??", "at::_ops::mm::call(at::Tensor const&, at::Tensor const&)"};
+  const frame backward{"??", "torch::autograd::generated::MmBackward0::apply(std::vector<at::Tensor>&&)"};
+  const frame engine{"engine.cpp", "torch::autograd::Engine::thread_init(int)"};
+  const frame entry{"thread48.o", "execute_native_thread_routine"};
+  EXPECT_EQ(chosen({caching, empty, mm, backward, engine, entry}), "at::_ops::mm");
+  EXPECT_EQ(chosen({caching, empty, backward, engine, entry, {"??", "clone"}}),
+            "torch::autograd::generated::MmBackward0");
+  EXPECT_EQ(chosen({entry, engine}), engine.file);
+  EXPECT_EQ(chosen({{"../gcc/libstdc++-v3/src/c++11/thread.cc", "x"}, engine}), engine.file);
+  EXPECT_EQ(chosen({caching, mm, {"/home/me/serve.cpp", "serve(int)"}}), "/home/me/serve.cpp");
   EXPECT_EQ(chosen({{"??", "x"}}), "");
 }
 

@@ -5,18 +5,23 @@
 //                  too, is the last tick itself
 //   .json          berth-problem/1 (docs/plan.md), and the structured problems of dsa-solver
 //   .jsonl         a compute graph of ggml (ggml_trace.hpp): its lifetimes, in-place results merged
-//   .tflite        the activations of a TensorFlow Lite model's first subgraph, in the order of its operators: inputs
-//                  from the start, outputs to the end, states (variables) throughout, nothing in place, starts at
-//                  multiples of 16 as in TensorFlow Lite for Microcontrollers. The file lacks the kernels' scratch.
-//                  Shapes are those of the conversion
+//   .tflite        the activations of a TensorFlow Lite model's first subgraph, in the order of its operators. Inputs
+//                  live from the start, outputs to the end, variables throughout, nothing in place. Starts are
+//                  multiples of 16, as in TensorFlow Lite for Microcontrollers. A tensor that no operator writes is
+//                  scratch of its readers. Other memory of kernels is not in the file. Offsets in the file's
+//                  OfflineMemoryAllocation are pins, and may not clash. Open dimensions are as in the file, or as
+//                  `said`: "NAME.0" is the first one of tensor NAME, "NAME" the elements of one of unknown rank, and
+//                  "open" multiplies every open dimension without a size of its own
 //   ALLOC / FREE   Glow's lists of events, one a line; ALIGN sets alignment and granularity
-//   XLA            its compiler's layout (trace/engine_log.hpp): each event of its heap simulator is a tick
+//   XLA            its compiler's layout (trace/engine_log.hpp): each event of its heap simulator is a tick. From a
+//                  *-buffer-assignment.txt: its allocations, those with live ranges value by value (docs/plan.md)
 //
 // The content decides, not the name; any of them may be gzipped.
 #pragma once
 #pragma GCC visibility push(default)
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +32,9 @@
 #include "berth/plan/symbolic.hpp"
 
 namespace berth::model {
+
+// Sizes of open dimensions, by name.
+using dimensions = std::map<std::string, std::int64_t>;
 
 struct problem_file {
   std::string path;
@@ -52,8 +60,9 @@ void add_rules(problem_file& file, std::string_view name);
 [[nodiscard]] std::string known_rules();
 
 // Reads any of the formats. The problem may still not pass plan::validate() (options of the caller may come between):
-// call require_valid. Throws input_error; also for duplicate ids.
-[[nodiscard]] problem_file read_problem(const std::string& path);
+// call require_valid. `said` is for .tflite files. Throws input_error; also for duplicate ids, and for a name in `said`
+// that the file has not.
+[[nodiscard]] problem_file read_problem(const std::string& path, const dimensions& said = {});
 
 // Reads compute graphs that never run at the same time, in the order in which they run, as one problem
 // (graph/pipeline.hpp). A value that a later graph reads by the same name is alive in between. Traces of ggml. Throws

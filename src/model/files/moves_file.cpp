@@ -20,7 +20,7 @@ json id_of(const problem_file& file, plan::index buffer) {
 }
 
 template <class List>
-std::unordered_map<std::string, plan::index> numbers_of(const List& named) {
+std::unordered_map<std::string, plan::index> numbers_by_name(const List& named) {
   std::unordered_map<std::string, plan::index> numbers;
   for (const auto& one : named) numbers.emplace(one.name, static_cast<plan::index>(numbers.size()));
   return numbers;
@@ -31,8 +31,8 @@ class moves_reader {
   moves_reader(const std::string& path, problem_file& file)
       : path_{path},
         file_{file},
-        buffers_{numbers_of(file.problem.buffers)},
-        pools_{numbers_of(file.problem.memories)} {}
+        buffers_{numbers_by_name(file.problem.buffers)},
+        pools_{numbers_by_name(file.problem.memories)} {}
 
   plan::moves_plan read(std::string_view text) {
     const json document = parse_json(path_, text);

@@ -19,7 +19,7 @@ enum class format : std::uint8_t { csv, json, ggml_trace, allocation_list, tflit
 // Finds the format by the first characters that are not blank or a comment: a header row ends long before 4 KiB.
 format format_of(std::string_view start) {
   if (start.substr(0, 8).ends_with("TFL3") && start.size() >= 8) return format::tflite;
-  if (trace::is_xla_proto(start) || trace::is_xla_text(start)) return format::xla;
+  if (is_xla_assignment(start) || trace::is_xla_proto(start) || trace::is_xla_text(start)) return format::xla;
   while (!start.empty()) {
     const std::string_view line = trim(cut(start, '\n'));
     if (line.empty() || line.front() == '#') continue;
@@ -45,13 +45,13 @@ problem_file read_ggml_problem(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-problem_file read_problem(const std::string& path) {
+problem_file read_problem(const std::string& path, const dimensions& said) {
   input_file in{path};
   std::string text;
   in.append_to(text, 4096);
   drop_byte_order_mark(text);
   const format found = format_of(text);
-  if (text.empty() || found == format::none) return problem_of_text(path, text);  // which says so
+  if (text.empty() || found == format::none) return problem_of_text(path, text, said);  // which says so
   if (found == format::csv && text.size() >= 4093 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
@@ -60,23 +60,28 @@ problem_file read_problem(const std::string& path) {
     (void)read_problem_csv(path, std::string_view{text}.substr(0, text.rfind('\n') + 1));
   }
   in.append_rest_to(text, longest_text);
-  return problem_of_text(path, text);
+  return problem_of_text(path, text, said);
 }
 
-problem_file problem_of_text(const std::string& path, std::string_view text) {
+problem_file problem_of_text(const std::string& path, std::string_view text, const dimensions& said) {
   const format found = format_of(text.substr(0, 4096));
   if (text.empty()) throw input_error(path, 1, "is empty");
+  if (!said.empty() && found != format::tflite) {
+    throw input_error(path, "no dimension is called " + quote(said.begin()->first) + ": --dim is for models");
+  }
   switch (found) {
     case format::ggml_trace: return read_ggml_problem(path, text);
     case format::csv: return read_problem_csv(path, text);
     case format::json: return read_problem_json(path, text);
-    case format::tflite: return read_tflite(path, text);
+    case format::tflite: return read_tflite(path, text, said);
     case format::allocation_list: return read_allocation_list(path, text);
     case format::xla: return read_xla(path, text);
     case format::none: break;
   }
   throw input_error(
-      path, 1, "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto");
+      path, 1,
+      "neither CSV with a header row, nor JSON, nor ALLOC and FREE, nor a TFLite model, nor XLA's HloProto "
+      "or BufferAssignment");
 }
 
 problem_file read_pipeline(const std::vector<std::string>& paths) {

@@ -205,7 +205,7 @@ class reader {
 
   // Refuses an operator, and attributes, that the file's opset lacks.
   void check(const node& made, const wire::node& n) const {
-    const std::int64_t opset = n.domain == "ai.onnx.preview.training" ? 1 : out_.opset;
+    const std::int64_t opset = out_.opset;
     const onnx_operator* row = find_onnx_operator(n.op);
     if (row == nullptr) fail(called(made) + ": ONNX has no such operator");
     if (defined_in(*row, opset) == 0) {

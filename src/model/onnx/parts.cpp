@@ -37,7 +37,6 @@ std::vector<std::vector<std::uint32_t>> makers_of(const wire::graph& g) {
 }
 
 bool is_known_domain(const wire::node& n) {
-  if (n.domain == "ai.onnx.preview.training") return n.op == "Adagrad" || n.op == "Adam" || n.op == "Momentum";
   return n.domain.empty() || n.domain == "ai.onnx";
 }
 

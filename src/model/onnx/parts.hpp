@@ -19,7 +19,7 @@ void add_captured(const wire::node& n, std::set<std::string>& names);
 // Returns by node of the graph the earlier nodes whose results it reads.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> makers_of(const wire::graph& g);
 
-// Returns whether it is ONNX's own, or an optimizer of ai.onnx.preview.training in the table of operators.
+// Returns whether the node is of ONNX's own domain.
 [[nodiscard]] bool is_known_domain(const wire::node& n);
 
 // Returns the name. Throws input_error if it is not one line, since names stand in every message and report.

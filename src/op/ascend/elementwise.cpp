@@ -12,18 +12,12 @@ asking divide(setting& s) {
 asking add(setting& s) {
   require(s.given == 2, "the device's operator takes two inputs");
   constexpr std::int64_t unit = 1;  // integers are scaled by an integer
-  return [f = s.first, alpha = is_real(type_of(s)) ? scalar_of(s, 1.0F) : scalar_of(s, element::i64, &unit)](
-             tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const tensor_handle*, const scalar_handle*, tensor_handle*, sizes, made>(
-        f, t[0], t[1], alpha.get(), t[2], w, e);
-  };
+  const scalar alpha = is_real(type_of(s)) ? scalar_of(s, 1.0F) : scalar_of(s, element::i64, &unit);
+  return asks(s, in{0}, in{1}, alpha, out{2});
 }
 
 asking where(setting& s) {
-  return [f = s.first](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, tensor_handle*, sizes, made>(
-        f, t[0], t[1], t[2], t[3], w, e);
-  };
+  return asks(s, in{0}, in{1}, in{2}, out{3});
 }
 
 asking gelu(setting& s) {
@@ -32,11 +26,7 @@ asking gelu(setting& s) {
 }
 
 asking with_alpha(setting& s, float fallback) {
-  const float alpha = attribute_or<float>(s.q, "alpha", fallback);
-  return [f = s.first, a = scalar_of(s, alpha)](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const scalar_handle*, tensor_handle*, sizes, made>(f, t[0], a.get(), t[1], w,
-                                                                                             e);
-  };
+  return asks(s, in{0}, scalar_of(s, attribute_or<float>(s.q, "alpha", fallback)), out{1});
 }
 asking leaky(setting& s) {
   return with_alpha(s, 0.01F);
@@ -45,12 +35,8 @@ asking celu(setting& s) {
   return with_alpha(s, 1);
 }
 asking elu(setting& s) {
-  const float alpha = attribute_or<float>(s.q, "alpha", 1);
-  return [f = s.first, a = scalar_of(s, alpha), unit = scalar_of(s, 1.0F)](tensors t, const list_handle*, sizes w,
-                                                                           made e) {
-    return asked_of<const tensor_handle*, const scalar_handle*, const scalar_handle*, const scalar_handle*,
-                    tensor_handle*, sizes, made>(f, t[0], a.get(), unit.get(), unit.get(), t[1], w, e);
-  };
+  const scalar alpha = scalar_of(s, attribute_or<float>(s.q, "alpha", 1)), unit = scalar_of(s, 1.0F);
+  return asks(s, in{0}, alpha, unit, unit, out{1});
 }
 asking hard_sigmoid(setting& s) {
   const bool usual =
@@ -66,11 +52,7 @@ asking clamp(setting& s) {
   if (computed(1) || computed(2)) {  // at run time: tensors, either of which may be left out
     take_functions(s, "aclnnClampTensor");
     s.how.apart = true;  // it may pass over the input more than once
-    return [f = s.first, lower = has(s.q, 1), upper = has(s.q, 2), out = s.given](tensors t, const list_handle*,
-                                                                                  sizes w, made e) {
-      return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, tensor_handle*, sizes, made>(
-          f, t[0], lower ? t[1] : nullptr, upper ? t[out - 1] : nullptr, t[out], w, e);
-    };
+    return asks(s, in{0}, in{has(s.q, 1) ? 1 : nothing}, in{has(s.q, 2) ? s.given - 1 : nothing}, out{s.given});
   }
   scalar low, high;
   const auto bound = [&](std::size_t input, const char* attribute) -> scalar {
@@ -84,23 +66,15 @@ asking clamp(setting& s) {
   low = bound(1, "min");
   high = bound(2, "max");
   require(low != nullptr || high != nullptr, "the device wants a bound");
-  return [f = s.first, low, high, out = s.given](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const scalar_handle*, const scalar_handle*, tensor_handle*, sizes, made>(
-        f, t[0], low.get(), high.get(), t[out], w, e);
-  };
+  return asks(s, in{0}, low, high, out{s.given});
 }
 
 asking cast(setting& s) {
-  return [f = s.first, type = data_type(s.outputs[0].type), out = s.given](tensors t, const list_handle*, sizes w,
-                                                                           made e) {
-    return asked_of<const tensor_handle*, int, tensor_handle*, sizes, made>(f, t[0], type, t[out], w, e);
-  };
+  return asks(s, in{0}, data_type(s.outputs[0].type), out{s.given});
 }
 
 asking copy(setting& s) {
-  return [f = s.first](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<tensor_handle*, const tensor_handle*, sizes, made>(f, t[1], t[0], w, e);
-  };
+  return asks(s, out{1}, in{0});
 }
 
 constexpr row elementwise_table[] = {

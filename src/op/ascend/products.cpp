@@ -7,12 +7,7 @@ namespace berth::op::ascend {
 namespace {
 
 asking matmul(setting& s) {
-  return [&acl = s.acl, f = s.first](tensors t, const list_handle*, sizes w, made e) {
-    return most_exact(acl, [&](std::int8_t cube) {
-      return asked_of<const tensor_handle*, const tensor_handle*, tensor_handle*, std::int8_t, sizes, made>(
-          f, t[0], t[1], t[2], cube, w, e);
-    });
-  };
+  return asks(s, in{0}, in{1}, out{2}, cube_type{});
 }
 
 // beta c + alpha a b, or a b alone, with a or b read by columns.
@@ -30,14 +25,7 @@ asking gemm(setting& s) {
     return matmul(s);
   }
   const auto number = [&](const char* name) { return scalar_of(s, attribute_or<float>(s.q, name, 1)); };
-  return [&acl = s.acl, f = s.first, alpha = number("alpha"), beta = number("beta")](tensors t, const list_handle*,
-                                                                                     sizes w, made e) {
-    return most_exact(acl, [&](std::int8_t cube) {
-      return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, const scalar_handle*,
-                      const scalar_handle*, tensor_handle*, std::int8_t, sizes, made>(f, t[2], t[0], t[1], beta.get(),
-                                                                                      alpha.get(), t[3], cube, w, e);
-    });
-  };
+  return asks(s, in{2}, in{0}, in{1}, number("beta"), number("alpha"), out{3}, cube_type{});
 }
 
 constexpr row product_table[] = {

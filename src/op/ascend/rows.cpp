@@ -38,43 +38,27 @@ void take_functions(setting& s, const char* name) {
 // --- calls of an operator, by the form of its parameters ---
 
 asking one(setting& s) {
-  return [f = s.first](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, tensor_handle*, sizes, made>(f, t[0], t[1], w, e);
-  };
+  return asks(s, in{0}, out{1});
 }
 
 asking two(setting& s) {
   require(s.given == 2, "the device's operator takes two inputs");
-  return [f = s.first](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const tensor_handle*, tensor_handle*, sizes, made>(f, t[0], t[1], t[2], w, e);
-  };
+  return asks(s, in{0}, in{1}, out{2});
 }
 
 asking numbered(setting& s, std::int64_t number) {
-  return [f = s.first, number](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, std::int64_t, tensor_handle*, sizes, made>(f, t[0], number, t[1], w, e);
-  };
+  return asks(s, in{0}, number, out{1});
 }
 
 asking with_array(setting& s, const std::vector<std::int64_t>& values) {
-  return [f = s.first, values = array_of(s, values)](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const array_handle*, tensor_handle*, sizes, made>(f, t[0], values.get(), t[1],
-                                                                                            w, e);
-  };
+  return asks(s, in{0}, array_of(s, values), out{1});
 }
 
 asking reducing(setting& s, const std::vector<std::int64_t>& axes, bool keep) {
-  return [f = s.first, axes = array_of(s, axes), keep](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const array_handle*, bool, tensor_handle*, sizes, made>(f, t[0], axes.get(),
-                                                                                                  keep, t[1], w, e);
-  };
+  return asks(s, in{0}, array_of(s, axes), keep, out{1});
 }
 asking reducing_to_type(setting& s, const std::vector<std::int64_t>& axes, bool keep) {
-  return [f = s.first, axes = array_of(s, axes), keep, type = data_type(s.outputs[0].type)](
-             tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const array_handle*, bool, int, tensor_handle*, sizes, made>(
-        f, t[0], axes.get(), keep, type, t[1], w, e);
-  };
+  return asks(s, in{0}, array_of(s, axes), keep, data_type(s.outputs[0].type), out{1});
 }
 
 }  // namespace berth::op::ascend

@@ -57,6 +57,46 @@ status most_exact(const functions& acl, Ask ask) {
 // Scalars and arrays live as long as the function that asks with them.
 using scalar = std::shared_ptr<const scalar_handle>;
 using array = std::shared_ptr<const array_handle>;
+
+// Parameters of a first phase: the tensor at this place as it is read and as it is written (`nothing`: no tensor), the
+// list of the operands that go as one, and the way that the matrix unit computes.
+inline constexpr std::size_t nothing = SIZE_MAX;
+struct in {
+  std::size_t at;
+};
+struct out {
+  std::size_t at;
+};
+struct all_listed {};
+struct cube_type {};
+
+// Turns a parameter into the argument of a call.
+struct passing {
+  tensors t;
+  const list_handle* list;
+  std::int8_t cube;
+  const tensor_handle* operator()(in p) const { return p.at == nothing ? nullptr : t[p.at]; }
+  tensor_handle* operator()(out p) const { return p.at == nothing ? nullptr : t[p.at]; }
+  const list_handle* operator()(all_listed) const { return list; }
+  std::int8_t operator()(cube_type) const { return cube; }
+  const scalar_handle* operator()(const scalar& p) const { return p.get(); }
+  const array_handle* operator()(const array& p) const { return p.get(); }
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Number operator()(Number p) const { return p; }
+};
+
+// Asks with these parameters, in the order of the operator's function.
+template <class... Parameters>
+[[nodiscard]] asking asks(const setting& s, Parameters... p) {
+  return [&acl = s.acl, f = s.first, p...](tensors t, const list_handle* list, sizes size, made e) {
+    const auto ask = [&](std::int8_t cube) {
+      const passing as{t, list, cube};
+      return asked_of(f, as(p)..., size, e);
+    };
+    constexpr bool on_cubes = (std::is_same_v<Parameters, cube_type> || ...);
+    return on_cubes ? most_exact(acl, ask) : ask(0);
+  };
+}
 [[nodiscard]] scalar scalar_of(const setting& s, element type, const void* value);
 [[nodiscard]] scalar scalar_of(const setting& s, float value);
 // Returns the number that this input is; refuses one that is computed at run time.

@@ -24,11 +24,8 @@ asking tile(setting& s) {
 
 asking concatenate(setting& s) {
   s.how.listed = s.given;
-  return [f = s.first,
-          axis = static_cast<std::int64_t>(axis_of(s.q, s.q.opset < 4 ? 1 : 0, static_cast<std::int64_t>(s.rank()))),
-          out = s.given](tensors t, const list_handle* list, sizes w, made e) {
-    return asked_of<const list_handle*, std::int64_t, tensor_handle*, sizes, made>(f, list, axis, t[out], w, e);
-  };
+  const auto axis = static_cast<std::int64_t>(axis_of(s.q, s.q.opset < 4 ? 1 : 0, static_cast<std::int64_t>(s.rank())));
+  return asks(s, all_listed{}, axis, out{s.given});
 }
 
 asking slice(setting& s) {
@@ -39,12 +36,7 @@ asking slice(setting& s) {
     ends.push_back(cut.start[d] + (cut.result[d] - 1) * cut.step[d] + 1);
     axes.push_back(static_cast<std::int64_t>(d));
   }
-  return [f = s.first, starts = array_of(s, cut.start), ends = array_of(s, ends), axes = array_of(s, axes),
-          steps = array_of(s, cut.step)](tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, const array_handle*, const array_handle*, const array_handle*,
-                    const array_handle*, tensor_handle*, sizes, made>(f, t[0], starts.get(), ends.get(), axes.get(),
-                                                                      steps.get(), t[1], w, e);
-  };
+  return asks(s, in{0}, array_of(s, cut.start), array_of(s, ends), array_of(s, axes), array_of(s, cut.step), out{1});
 }
 
 asking pad(setting& s) {
@@ -54,19 +46,12 @@ asking pad(setting& s) {
   std::vector<std::int64_t> inside_out;
   for (std::size_t d = s.rank(); d-- > 0;) inside_out.insert(inside_out.end(), {pads[d], pads[d + s.rank()]});
   const scalar value = has(s.q, 2) ? constant_of(s, 2) : scalar_of(s, attribute_or<float>(s.q, "value", 0));
-  return [f = s.first, by = array_of(s, inside_out), value, out = s.given](tensors t, const list_handle*, sizes w,
-                                                                           made e) {
-    return asked_of<const tensor_handle*, const array_handle*, const scalar_handle*, tensor_handle*, sizes, made>(
-        f, t[0], by.get(), value.get(), t[out], w, e);
-  };
+  return asks(s, in{0}, array_of(s, inside_out), value, out{s.given});
 }
 
 asking gather(setting& s) {
-  return [f = s.first, axis = static_cast<std::int64_t>(axis_of(s.q, 0, static_cast<std::int64_t>(s.rank())))](
-             tensors t, const list_handle*, sizes w, made e) {
-    return asked_of<const tensor_handle*, std::int64_t, const tensor_handle*, tensor_handle*, sizes, made>(
-        f, t[0], axis, t[1], t[2], w, e);
-  };
+  const auto axis = static_cast<std::int64_t>(axis_of(s.q, 0, static_cast<std::int64_t>(s.rank())));
+  return asks(s, in{0}, axis, in{1}, out{2});
 }
 
 constexpr row shape_table[] = {

@@ -25,17 +25,9 @@ numbers both_ends(const window& w) {
 }
 
 asking convolving(setting& s, const window& w, numbers pads, bool transposed, const numbers& more) {
-  return [&acl = s.acl, f = s.first, strides = array_of(s, w.strides), pads = array_of(s, pads),
-          gaps = array_of(s, w.dilations), transposed, more = array_of(s, more),
-          groups = attribute_or<std::int64_t>(s.q, "group", 1), biased = has(s.q, 2),
-          out = s.given](tensors t, const list_handle*, sizes size, made e) {
-    return most_exact(acl, [&](std::int8_t cube) {
-      return asked_of<const tensor_handle*, const tensor_handle*, const tensor_handle*, const array_handle*,
-                      const array_handle*, const array_handle*, bool, const array_handle*, std::int64_t, tensor_handle*,
-                      std::int8_t, sizes, made>(f, t[0], t[1], biased ? t[2] : nullptr, strides.get(), pads.get(),
-                                                gaps.get(), transposed, more.get(), groups, t[out], cube, size, e);
-    });
-  };
+  return asks(s, in{0}, in{1}, in{has(s.q, 2) ? 2 : nothing}, array_of(s, w.strides), array_of(s, pads),
+              array_of(s, w.dilations), transposed, array_of(s, more), attribute_or<std::int64_t>(s.q, "group", 1),
+              out{s.given}, cube_type{});
 }
 
 window window_of_weights(const setting& s) {
@@ -79,29 +71,18 @@ asking max_pool(setting& s) {
   const window w = pooled(s);
   numbers pads = w.pads_begin;
   pads.insert(pads.end(), w.pads_end.begin(), w.pads_end.end());
-  return [f = s.first, kernel = array_of(s, w.kernel), strides = array_of(s, w.strides), pads = array_of(s, pads),
-          gaps = array_of(s, w.dilations), ceil = rounds_up(s)](tensors t, const list_handle*, sizes size, made e) {
-    constexpr std::int64_t by_numbers = 0;
-    return asked_of<const tensor_handle*, const array_handle*, const array_handle*, std::int64_t, const array_handle*,
-                    const array_handle*, std::int64_t, tensor_handle*, sizes, made>(
-        f, t[0], kernel.get(), strides.get(), by_numbers, pads.get(), gaps.get(), ceil, t[1], size, e);
-  };
+  constexpr std::int64_t by_numbers = 0;
+  return asks(s, in{0}, array_of(s, w.kernel), array_of(s, w.strides), by_numbers, array_of(s, pads),
+              array_of(s, w.dilations), rounds_up(s), out{1});
 }
 
 asking average_pool(setting& s) {
   const window w = pooled(s);
   require(is_even(w), "the device pads both ends of an average alike");
-  return [&acl = s.acl, f = s.first, kernel = array_of(s, w.kernel), strides = array_of(s, w.strides),
-          pads = array_of(s, w.pads_begin), ceil = rounds_up(s) != 0,
-          padding_counts = attribute_or<std::int64_t>(s.q, "count_include_pad", 0) != 0](tensors t, const list_handle*,
-                                                                                         sizes size, made e) {
-    constexpr std::int64_t by_count = 0;
-    return most_exact(acl, [&](std::int8_t cube) {
-      return asked_of<const tensor_handle*, const array_handle*, const array_handle*, const array_handle*, bool, bool,
-                      std::int64_t, std::int8_t, tensor_handle*, sizes, made>(
-          f, t[0], kernel.get(), strides.get(), pads.get(), ceil, padding_counts, by_count, cube, t[1], size, e);
-    });
-  };
+  const bool padding_counts = attribute_or<std::int64_t>(s.q, "count_include_pad", 0) != 0;
+  constexpr std::int64_t by_count = 0;
+  return asks(s, in{0}, array_of(s, w.kernel), array_of(s, w.strides), array_of(s, w.pads_begin), rounds_up(s) != 0,
+              padding_counts, by_count, cube_type{}, out{1});
 }
 
 // Returns all spatial dimensions.

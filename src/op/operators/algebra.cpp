@@ -168,8 +168,7 @@ made einsum_in(const request& q, const types& outputs) {
   }
   outer_by.push_back(strides_of(outputs[0]));
   const auto run = [type = outputs[0].type, outer = nest{outputs[0].shape, outer_by},
-                    inner = nest{summed_shape, inner_by},
-                    operands = t.inputs.size()](std::span<std::byte* const> at, void*) {
+                    inner = nest{summed_shape, inner_by}, operands = t.inputs.size()](bases at, void*) {
     outer.rows(at, [&](std::byte* const* row) {
       for (std::int64_t i = 0; i < outer.row(); ++i) {
         std::array<std::byte*, most_operands> from;
@@ -226,15 +225,13 @@ made determinant(const request& q, const types& outputs) {
   const strides by = strides_of(from);
   const std::int64_t n = from.shape.back(), down = by[by.size() - 2], right = by.back();
   const nest over{outputs[0].shape, {{by.begin(), by.end() - 2}, strides_of(outputs[0])}};
-  const auto run = [=, type = from.type](std::span<std::byte* const> at, void* workspace) {
+  const auto run = [=, type = from.type](bases at, void* workspace) {
     auto* m = static_cast<double*>(workspace);
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        for (std::int64_t k = 0; k < n * n; ++k) {
-          m[k] = read(type, row[0] + i * over.stride(0) + k / n * down + k % n * right);
-        }
-        write(type, row[1] + i * over.stride(1), eliminated(m, n));
+    over.each(at, [&](const nest::point& here) {
+      for (std::int64_t k = 0; k < n * n; ++k) {
+        m[k] = read(type, here[0] + k / n * down + k % n * right);
       }
+      write(type, here[1], eliminated(m, n));
     });
   };
   return function(q, outputs, run, static_cast<bytes>(count_of({n, n})) * sizeof(double), "one matrix in f64");

@@ -158,10 +158,8 @@ made modulo(const request& q, const types& outputs) {
 }
 
 made shift(const request& q, const types& outputs) {
-  const auto way = attribute_or<std::string>(q, "direction", "");
-  if (way != "LEFT" && way != "RIGHT") refuse("direction '" + way + "' is not one");
-  return way == "LEFT" ? two<on_integers<shift_left_of, 2>>(q, outputs)
-                       : two<on_integers<shift_right_of, 2>>(q, outputs);
+  return choice(q, "direction", "", {"LEFT", "RIGHT"}) == "LEFT" ? two<on_integers<shift_left_of, 2>>(q, outputs)
+                                                                 : two<on_integers<shift_right_of, 2>>(q, outputs);
 }
 
 template <const row_functions& Functions>

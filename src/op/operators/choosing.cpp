@@ -29,14 +29,8 @@ made non_zero(const request& q, const types& outputs) {
     if (s.empty()) found[0].push_back(0);
     for (std::size_t d = s.size(); d-- > 0; rest /= s[d]) found[d].push_back(rest % s[d]);
   }
-  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
-  return function(q, outputs, [found](std::span<std::byte* const> at, void*) {
-    std::byte* to = at[0];
-    for (const auto& row : found) {
-      std::memcpy(to, row.data(), row.size() * sizeof(std::int64_t));
-      to += row.size() * sizeof(std::int64_t);
-    }
-  });
+  for (std::size_t d = 1; d < found.size(); ++d) found[0].insert(found[0].end(), found[d].begin(), found[d].end());
+  return known(q, outputs, std::move(found[0]));
 }
 
 std::vector<std::int64_t> chosen(const request& q) {
@@ -82,8 +76,7 @@ made compress(const request& q, const types& outputs) {
   }
   pieces.shrink_to_fit();
   const bytes held = pieces.size() * sizeof(piece);
-  const auto run = [pieces = std::move(pieces), outer, row, plane = from.shape[axis] * row](
-                       std::span<std::byte* const> at, void*) {
+  const auto run = [pieces = std::move(pieces), outer, row, plane = from.shape[axis] * row](bases at, void*) {
     std::byte* to = at[1];
     for (std::int64_t o = 0; o < outer; ++o) {
       for (const piece& p : pieces) {
@@ -164,10 +157,7 @@ types boxes_type(const request& q) {
   return {dense(element::i64, {static_cast<std::int64_t>(boxes_chosen(q).size()) / 3, 3})};
 }
 made choose_boxes(const request& q, const types& outputs) {
-  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
-  return function(q, outputs, [chosen = boxes_chosen(q)](std::span<std::byte* const> at, void*) {
-    std::memcpy(at[0], chosen.data(), chosen.size() * sizeof(std::int64_t));
-  });
+  return known(q, outputs, boxes_chosen(q));
 }
 
 // The distinct elements, or slices along an axis.
@@ -277,7 +267,7 @@ made unique(const request& q, const types& outputs) {
       values.insert(values.end(), first, first + row);
     }
   }
-  return function(q, outputs, [values, found = p.found](std::span<std::byte* const> at, void*) {
+  return function(q, outputs, [values, found = p.found](bases at, void*) {
     if (!values.empty()) std::memcpy(at[0], values.data(), values.size());
     const std::array<const std::vector<std::int64_t>*, 3> lists{&found.first, &found.inverse, &found.count};
     for (std::size_t i = 1; i < at.size(); ++i) {

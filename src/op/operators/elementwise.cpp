@@ -144,8 +144,7 @@ types truth_of_truth(const request& q) {
 }
 
 made gelu(const request& q, const types& outputs) {
-  const auto how = attribute_or<std::string>(q, "approximate", "none");
-  if (how != "none" && how != "tanh") refuse("approximate '" + how + "' is not one");
+  const auto how = choice(q, "approximate", "none", {"none", "tanh"});
   return how == "tanh" ? one<on_reals<gelu_tanh_of, 1>, gelu_tanh_of>(q, outputs)
                        : one<on_reals<gelu_erf_of, 1>, gelu_erf_of>(q, outputs);
 }

@@ -60,22 +60,12 @@ made gather(const request& q, const types& outputs) {
   for (std::size_t d = 0; d < rank; ++d) index_to.push_back(to_by[axis + d]);
   const auto run = [by = data_by[axis], size = data.shape[axis], type = indices.type,
                     bytes_each = element_size(data.type), over = nest{indices.shape, {strides_of(indices), index_to}},
-                    inner = nest{slice, {slice_from, slice_to}}](std::span<std::byte* const> at, void*) {
+                    inner = nest{slice, {slice_from, slice_to}}](bases at, void*) {
     const std::array<std::byte*, 2> base{at[1], at[2]};
-    over.rows(base, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::int64_t index = in_range(read_integer(type, row[0] + i * over.stride(0)), size);
-        const std::array<std::byte*, 2> part{at[0] + index * by, row[1] + i * over.stride(1)};
-        inner.rows(part, [&](std::byte* const* r) {
-          if (inner.stride(0) == static_cast<std::int64_t>(bytes_each) && inner.stride(1) == inner.stride(0)) {
-            std::memcpy(r[1], r[0], static_cast<std::size_t>(inner.row()) * bytes_each);
-            return;
-          }
-          for (std::int64_t k = 0; k < inner.row(); ++k) {
-            std::memcpy(r[1] + k * inner.stride(1), r[0] + k * inner.stride(0), bytes_each);
-          }
-        });
-      }
+    over.each(base, [&](const nest::point& here) {
+      const std::int64_t index = in_range(read_integer(type, here[0]), size);
+      const std::array<std::byte*, 2> part{at[0] + index * by, here[1]};
+      copy_elements(inner, part, bytes_each);
     });
   };
   return function(q, outputs, run);
@@ -99,13 +89,11 @@ made gather_elements(const request& q, const types& outputs) {
   strides data_by = strides_of(data);
   const std::int64_t along = std::exchange(data_by[axis], 0);
   const auto run = [along, size = data.shape[axis], type = indices.type, bytes_each = element_size(data.type),
-                    over = nest{indices.shape, {data_by, strides_of(indices), strides_of(outputs[0])}}](
-                       std::span<std::byte* const> at, void*) {
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::int64_t index = in_range(read_integer(type, row[1] + i * over.stride(1)), size);
-        std::memcpy(row[2] + i * over.stride(2), row[0] + i * over.stride(0) + index * along, bytes_each);
-      }
+                    over = nest{indices.shape, {data_by, strides_of(indices), strides_of(outputs[0])}}](bases at,
+                                                                                                        void*) {
+    over.each(at, [&](const nest::point& here) {
+      const std::int64_t index = in_range(read_integer(type, here[1]), size);
+      std::memcpy(here[2], here[0] + index * along, bytes_each);
     });
   };
   return function(q, outputs, run);
@@ -134,19 +122,11 @@ void scatter_one(const std::string& how, element type, std::byte* to, const std:
   }
 }
 std::string scatter_reduction(const request& q) {
-  auto how = attribute_or<std::string>(q, "reduction", "none");
-  if (how != "none" && how != "add" && how != "mul" && how != "max" && how != "min")
-    refuse("reduction '" + how + "' is not one");
-  return how;
+  return choice(q, "reduction", "none", {"none", "add", "mul", "max", "min"});
 }
 
-void copy_first(std::span<std::byte* const> at, const nest& whole, std::size_t bytes_each) {
-  const std::array<std::byte*, 2> both{at[0], at[3]};
-  whole.rows(both, [&](std::byte* const* row) {
-    for (std::int64_t i = 0; i < whole.row(); ++i) {
-      std::memmove(row[1] + i * whole.stride(1), row[0] + i * whole.stride(0), bytes_each);
-    }
-  });
+void copy_first(bases at, const nest& whole, std::size_t bytes_each) {
+  copy_elements(whole, std::array<std::byte*, 2>{at[0], at[3]}, bytes_each);
 }
 
 types scatter_elements_type(const request& q) {
@@ -169,19 +149,16 @@ made scatter_elements(const request& q, const types& outputs) {
   strides to_by = strides_of(outputs[0]);
   const nest whole{data.shape, {strides_of(data), to_by}};
   const std::int64_t along = std::exchange(to_by[axis], 0);
-  const auto run = [along, whole, how = scatter_reduction(q), size = data.shape[axis], index_type = indices.type,
-                    type = data.type,
-                    over = nest{indices.shape, {strides_of(indices), strides_of(input(q, 2)), to_by}}](
-                       std::span<std::byte* const> at, void*) {
-    copy_first(at, whole, element_size(type));
-    const std::array<std::byte*, 3> base{at[1], at[2], at[3]};
-    over.rows(base, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::int64_t index = in_range(read_integer(index_type, row[0] + i * over.stride(0)), size);
-        scatter_one(how, type, row[2] + i * over.stride(2) + index * along, row[1] + i * over.stride(1));
-      }
-    });
-  };
+  const auto run =
+      [along, whole, how = scatter_reduction(q), size = data.shape[axis], index_type = indices.type, type = data.type,
+       over = nest{indices.shape, {strides_of(indices), strides_of(input(q, 2)), to_by}}](bases at, void*) {
+        copy_first(at, whole, element_size(type));
+        const std::array<std::byte*, 3> base{at[1], at[2], at[3]};
+        over.each(base, [&](const nest::point& here) {
+          const std::int64_t index = in_range(read_integer(index_type, here[0]), size);
+          scatter_one(how, type, here[2] + index * along, here[1]);
+        });
+      };
   return function(q, outputs, run);
 }
 
@@ -258,17 +235,10 @@ made gather_nd(const request& q, const types& outputs) {
   const strides slice_to(to_by.begin() + static_cast<std::ptrdiff_t>(outer), to_by.end());
   const auto run = [pointer = reader_of(q, p, data_by), bytes_each = element_size(outputs[0].type),
                     over = nest{joined({&p.batches, &p.pointers}), {from, index_by, to}},
-                    inner = nest{p.slice, {slice_from, slice_to}}](std::span<std::byte* const> at, void*) {
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::array<std::byte*, 2> part{row[0] + i * over.stride(0) + pointer(row[1] + i * over.stride(1)),
-                                             row[2] + i * over.stride(2)};
-        inner.rows(part, [&](std::byte* const* r) {
-          for (std::int64_t k = 0; k < inner.row(); ++k) {
-            std::memcpy(r[1] + k * inner.stride(1), r[0] + k * inner.stride(0), bytes_each);
-          }
-        });
-      }
+                    inner = nest{p.slice, {slice_from, slice_to}}](bases at, void*) {
+    over.each(at, [&](const nest::point& here) {
+      const std::array<std::byte*, 2> part{here[0] + pointer(here[1]), here[2]};
+      copy_elements(inner, part, bytes_each);
     });
   };
   return function(q, outputs, run);
@@ -294,18 +264,12 @@ made scatter_nd(const request& q, const types& outputs) {
   const nest whole{shape_of(q, 0), {strides_of(input(q, 0)), to_by}};
   const auto run = [whole, how = scatter_reduction(q), type = outputs[0].type, pointer = reader_of(q, p, to_by),
                     over = nest{p.pointers, {index_by, updates}},
-                    inner = nest{p.slice, {slice_from, slice_to}}](std::span<std::byte* const> at, void*) {
+                    inner = nest{p.slice, {slice_from, slice_to}}](bases at, void*) {
     copy_first(at, whole, element_size(type));
     const std::array<std::byte*, 2> base{at[1], at[2]};
-    over.rows(base, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::array<std::byte*, 2> part{row[1] + i * over.stride(1), at[3] + pointer(row[0] + i * over.stride(0))};
-        inner.rows(part, [&](std::byte* const* r) {
-          for (std::int64_t k = 0; k < inner.row(); ++k) {
-            scatter_one(how, type, r[1] + k * inner.stride(1), r[0] + k * inner.stride(0));
-          }
-        });
-      }
+    over.each(base, [&](const nest::point& here) {
+      const std::array<std::byte*, 2> part{here[1], at[3] + pointer(here[0])};
+      inner.each(part, [&](const nest::point& there) { scatter_one(how, type, there[1], there[0]); });
     });
   };
   return function(q, outputs, run);
@@ -325,20 +289,18 @@ made one_hot(const request& q, const types& outputs) {
   strides to_by = strides_of(outputs[0]);
   const std::int64_t along = to_by[axis], depth = outputs[0].shape[axis];
   to_by.erase(to_by.begin() + static_cast<std::ptrdiff_t>(axis));
-  const auto run =
-      [=, type = input(q, 0).type, values_by = strides_of(input(q, 2))[0], bytes_each = element_size(outputs[0].type),
-       over = nest{shape_of(q, 0), {strides_of(input(q, 0)), to_by}}](std::span<std::byte* const> at, void*) {
-        const std::array<std::byte*, 2> base{at[0], at[2]};
-        over.rows(base, [&](std::byte* const* row) {
-          for (std::int64_t i = 0; i < over.row(); ++i) {
-            std::int64_t index = read_integer(type, row[0] + i * over.stride(0));
-            if (index < 0) index += depth;
-            for (std::int64_t k = 0; k < depth; ++k) {
-              std::memcpy(row[1] + i * over.stride(1) + k * along, at[1] + (k == index ? values_by : 0), bytes_each);
-            }
-          }
-        });
-      };
+  const auto run = [=, type = input(q, 0).type, values_by = strides_of(input(q, 2))[0],
+                    bytes_each = element_size(outputs[0].type),
+                    over = nest{shape_of(q, 0), {strides_of(input(q, 0)), to_by}}](bases at, void*) {
+    const std::array<std::byte*, 2> base{at[0], at[2]};
+    over.each(base, [&](const nest::point& here) {
+      std::int64_t index = read_integer(type, here[0]);
+      if (index < 0) index += depth;
+      for (std::int64_t k = 0; k < depth; ++k) {
+        std::memcpy(here[1] + k * along, at[1] + (k == index ? values_by : 0), bytes_each);
+      }
+    });
+  };
   return function(q, outputs, run);
 }
 
@@ -358,18 +320,14 @@ made reverse(const request& q, const types& outputs) {
   const shape rest(from.shape.begin() + 2, from.shape.end());
   const nest inner{rest, {{from_by.begin() + 2, from_by.end()}, {to_by.begin() + 2, to_by.end()}}};
   const auto run = [=, type = input(q, 1).type, by = strides_of(input(q, 1))[0], bytes_each = element_size(from.type)](
-                       std::span<std::byte* const> at, void*) {
+                       bases at, void*) {
     for (std::int64_t b = 0; b < from.shape[1 - time]; ++b) {
       const std::int64_t length = std::clamp<std::int64_t>(read_integer(type, at[1] + b * by), 0, from.shape[time]);
       for (std::int64_t t = 0; t < from.shape[time]; ++t) {
         const std::int64_t source = t < length ? length - 1 - t : t;
         const std::array<std::byte*, 2> part{at[0] + b * from_by[1 - time] + source * from_by[time],
                                              at[2] + b * to_by[1 - time] + t * to_by[time]};
-        inner.rows(part, [&](std::byte* const* r) {
-          for (std::int64_t k = 0; k < inner.row(); ++k) {
-            std::memcpy(r[1] + k * inner.stride(1), r[0] + k * inner.stride(0), bytes_each);
-          }
-        });
+        copy_elements(inner, part, bytes_each);
       }
     }
   };

@@ -28,13 +28,11 @@ lanes lanes_of(const shape& s, std::size_t axis, const std::vector<strides>& ope
 }
 
 template <class F>
-void each_lane(const lanes& l, std::span<std::byte* const> at, F&& f) {
-  l.over.rows(at, [&](std::byte* const* row) {
+void each_lane(const lanes& l, bases at, F&& f) {
+  l.over.each(at, [&](const nest::point& here) {
     std::array<std::byte*, 3> lane{};
-    for (std::int64_t i = 0; i < l.over.row(); ++i) {
-      for (std::size_t k = 0; k < l.over.operands(); ++k) lane[k] = row[k] + i * l.over.stride(k);
-      f(lane);
-    }
+    for (std::size_t k = 0; k < l.over.operands(); ++k) lane[k] = here[k];
+    f(lane);
   });
 }
 
@@ -76,8 +74,7 @@ template <class C, softmax_kind Kind>
 made softmax_as(const request& q, const types& outputs) {
   const softmax_view v = view_of(q, outputs[0]);
   const auto run = [l = lanes_of(v.from.shape, v.axis, {strides_of(v.from), strides_of(v.to)}),
-                    load = load_as<C>(v.from.type),
-                    store = store_as<C>(v.to.type)](std::span<std::byte* const> at, void*) {
+                    load = load_as<C>(v.from.type), store = store_as<C>(v.to.type)](bases at, void*) {
     each_lane(l, at, [&](const std::array<std::byte*, 3>& lane) {
       C most = -std::numeric_limits<C>::infinity();
       std::int64_t where = 0;
@@ -137,8 +134,7 @@ made cumulate_as(const request& q, const types& outputs) {
   const bool exclusive = attribute_or<std::int64_t>(q, "exclusive", 0) != 0;
   const bool reverse = attribute_or<std::int64_t>(q, "reverse", 0) != 0;
   const auto run = [=, l = lanes_of(from.shape, axis, {strides_of(from), strides_of(outputs[0])}),
-                    load = load_as<C>(from.type),
-                    store = store_as<C>(outputs[0].type)](std::span<std::byte* const> at, void*) {
+                    load = load_as<C>(from.type), store = store_as<C>(outputs[0].type)](bases at, void*) {
     each_lane(l, at, [&](const std::array<std::byte*, 3>& lane) {
       C total = 0;
       for (std::int64_t i = 0; i < l.length; ++i) {
@@ -179,7 +175,7 @@ made arg_as(const request& q, const types& outputs) {
   strides to = strides_of(outputs[0]);
   if (to.size() < from.shape.size()) to.insert(to.begin() + static_cast<std::ptrdiff_t>(axis), 0);
   const auto run = [last, l = lanes_of(from.shape, axis, {strides_of(from), to}), load = load_as<C>(from.type)](
-                       std::span<std::byte* const> at, void*) {
+                       bases at, void*) {
     each_lane(l, at, [&](const std::array<std::byte*, 3>& lane) {
       C best{};
       std::int64_t where = 0;
@@ -240,7 +236,7 @@ made top_as(const request& q, const types& outputs) {
   std::vector<strides> by{strides_of(from), strides_of(outputs[0])};
   if (outputs.size() > 1) by.push_back(strides_of(outputs[1]));
   const auto run = [=, l = lanes_of(from.shape, axis, by), load = load_as<C>(from.type), indices = outputs.size() > 1,
-                    store = store_as<C>(outputs[0].type)](std::span<std::byte* const> at, void* workspace) {
+                    store = store_as<C>(outputs[0].type)](bases at, void* workspace) {
     auto* sorted = static_cast<indexed<C>*>(workspace);
     each_lane(l, at, [&](const std::array<std::byte*, 3>& lane) {
       for (std::int64_t i = 0; i < l.length; ++i) {

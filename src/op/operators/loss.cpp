@@ -9,9 +9,7 @@ namespace berth::op {
 namespace {
 
 std::string loss_reduction(const request& q) {
-  auto how = attribute_or<std::string>(q, "reduction", "mean");
-  if (how != "none" && how != "mean" && how != "sum") refuse("reduction '" + how + "' is not one");
-  return how;
+  return choice(q, "reduction", "mean", {"none", "mean", "sum"});
 }
 
 types loss_type(const request& q) {
@@ -44,32 +42,29 @@ made loss(const request& q, const types& outputs) {
   const auto run = [=, type = input(q, 0).type, class_type = input(q, 1).type, classes = x[1], by = x_by[1],
                     outs = outputs.size(), weight_type = weighted ? input(q, 2).type : element::f32,
                     weight_by = weighted ? strides_of(input(q, 2))[0] : 0,
-                    over = nest{targets, {class_free, strides_of(input(q, 1)), second, out_by}}](
-                       std::span<std::byte* const> at, void*) {
+                    over = nest{targets, {class_free, strides_of(input(q, 1)), second, out_by}}](bases at, void*) {
     const std::size_t result = weighted ? 3 : 2;
     const std::array<std::byte*, 4> base{at[0], at[1], outs > 1 ? at[result + 1] : at[result], at[result]};
     double total = 0, weights = 0;
-    over.rows(base, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::byte* values = row[0] + i * over.stride(0);
-        const std::int64_t target = read_integer(class_type, row[1] + i * over.stride(1));
-        double shift = 0;
-        if (entropy) {
-          double most = -std::numeric_limits<double>::infinity(), sum_of_all = 0;
-          for (std::int64_t c = 0; c < classes; ++c) most = std::max(most, read(type, values + c * by));
-          for (std::int64_t c = 0; c < classes; ++c) sum_of_all += std::exp(read(type, values + c * by) - most);
-          shift = most + std::log(sum_of_all);
-          for (std::int64_t c = 0; outs > 1 && c < classes; ++c) {
-            write(type, row[2] + i * over.stride(2) + c * second_by, read(type, values + c * by) - shift);
-          }
+    over.each(base, [&](const nest::point& here) {
+      const std::byte* values = here[0];
+      const std::int64_t target = read_integer(class_type, here[1]);
+      double shift = 0;
+      if (entropy) {
+        double most = -std::numeric_limits<double>::infinity(), sum_of_all = 0;
+        for (std::int64_t c = 0; c < classes; ++c) most = std::max(most, read(type, values + c * by));
+        for (std::int64_t c = 0; c < classes; ++c) sum_of_all += std::exp(read(type, values + c * by) - most);
+        shift = most + std::log(sum_of_all);
+        for (std::int64_t c = 0; outs > 1 && c < classes; ++c) {
+          write(type, here[2] + c * second_by, read(type, values + c * by) - shift);
         }
-        const bool counts = target >= 0 && target < classes && !(ignores && target == ignored);
-        const double weight = !counts ? 0 : weighted ? read(weight_type, at[2] + target * weight_by) : 1;
-        const double each = counts ? -weight * (read(type, values + target * by) - shift) : 0;
-        total += each;
-        weights += weight;
-        if (how == "none") write(type, row[3] + i * over.stride(3), each);
       }
+      const bool counts = target >= 0 && target < classes && !(ignores && target == ignored);
+      const double weight = !counts ? 0 : weighted ? read(weight_type, at[2] + target * weight_by) : 1;
+      const double each = counts ? -weight * (read(type, values + target * by) - shift) : 0;
+      total += each;
+      weights += weight;
+      if (how == "none") write(type, here[3], each);
     });
     if (how != "none") write(type, at[result], how == "sum" ? total : total / weights);
   };

@@ -211,8 +211,7 @@ types pad_type(const request& q) {
   const padding p = padding_of(q);
   const auto& pads = p.pads;
   shape to = p.inside;
-  const auto mode = attribute_or<std::string>(q, "mode", "constant");
-  if (mode != "constant" && mode != "edge" && mode != "reflect") refuse("mode '" + mode + "' is not one");
+  const auto mode = choice(q, "mode", "constant", {"constant", "edge", "reflect"});
   for (std::size_t d = 0; d < to.size(); ++d) {
     if (mode == "reflect" && std::max(pads[d], pads[d + to.size()]) >= std::max<std::int64_t>(to[d], 1)) {
       refuse("reflects more than there is");
@@ -298,17 +297,14 @@ made triangle(const request& q, const types& outputs) {
   shape matrices = from.shape;
   matrices[rank - 1] = matrices[rank - 2] = 1;
   const strides by = strides_of(from), to_by = strides_of(outputs[0]);
-  const auto run = [=, over = nest{matrices, {by, to_by}}, size = element_size(from.type)](
-                       std::span<std::byte* const> at, void*) {
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t m = 0; m < over.row(); ++m) {
-        for (std::int64_t r = 0; r < from.shape[rank - 2]; ++r) {
-          for (std::int64_t c = 0; c < from.shape[rank - 1]; ++c) {
-            std::byte* to = row[1] + m * over.stride(1) + r * to_by[rank - 2] + c * to_by[rank - 1];
-            const std::byte* it = row[0] + m * over.stride(0) + r * by[rank - 2] + c * by[rank - 1];
-            const bool kept = upper ? c - r >= shift : c - r <= shift;
-            kept ? std::memcpy(to, it, size) : std::memset(to, 0, size);
-          }
+  const auto run = [=, over = nest{matrices, {by, to_by}}, size = element_size(from.type)](bases at, void*) {
+    over.each(at, [&](const nest::point& here) {
+      for (std::int64_t r = 0; r < from.shape[rank - 2]; ++r) {
+        for (std::int64_t c = 0; c < from.shape[rank - 1]; ++c) {
+          std::byte* to = here[1] + r * to_by[rank - 2] + c * to_by[rank - 1];
+          const std::byte* it = here[0] + r * by[rank - 2] + c * by[rank - 1];
+          const bool kept = upper ? c - r >= shift : c - r <= shift;
+          kept ? std::memcpy(to, it, size) : std::memset(to, 0, size);
         }
       }
     });

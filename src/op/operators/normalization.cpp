@@ -31,17 +31,13 @@ types batch_type(const request& q) {
 }
 
 // Returns mean and variance of the elements that the nest walks over.
-std::array<double, 2> moments(const nest& over, std::span<std::byte* const> base, element type, double count) {
+std::array<double, 2> moments(const nest& over, bases base, element type, double count) {
   double total = 0, squares = 0;
-  over.rows(base, [&](std::byte* const* row) {
-    for (std::int64_t i = 0; i < over.row(); ++i) total += read(type, row[0] + i * over.stride(0));
-  });
+  over.each(base, [&](const nest::point& here) { total += read(type, here[0]); });
   const double mean = total / count;
-  over.rows(base, [&](std::byte* const* row) {
-    for (std::int64_t i = 0; i < over.row(); ++i) {
-      const double x = read(type, row[0] + i * over.stride(0)) - mean;
-      squares += x * x;
-    }
+  over.each(base, [&](const nest::point& here) {
+    const double x = read(type, here[0]) - mean;
+    squares += x * x;
   });
   return {mean, squares / count};
 }
@@ -62,7 +58,7 @@ made batch(const request& q, const types& outputs) {
   for (std::size_t i = 1; i < outputs.size(); ++i) running_by[i] = strides_of(outputs[i])[0];
   const double kept = attribute_or(q, "momentum", 0.9f), count = static_cast<double>(count_of(plane));
   const auto run = [=, type = outputs[0].type, trained = trains(q), results = outputs.size(),
-                    over = nest{plane, {from, to}}](std::span<std::byte* const> at, void*) {
+                    over = nest{plane, {from, to}}](bases at, void*) {
     for (std::int64_t c = 0; c < x[1]; ++c) {
       std::array<double, 4> v{};
       for (std::size_t i = 0; i < 4; ++i) v[i] = read(types_of[i], at[i + 1] + c * by[i]);
@@ -75,11 +71,7 @@ made batch(const request& q, const types& outputs) {
         std::copy(now.begin(), now.end(), v.begin() + 2);
       }
       const double scale = v[0] / std::sqrt(v[3] + epsilon), shift = v[1] - v[2] * scale;
-      over.rows(base, [&](std::byte* const* row) {
-        for (std::int64_t i = 0; i < over.row(); ++i) {
-          write(type, row[1] + i * over.stride(1), read(type, row[0] + i * over.stride(0)) * scale + shift);
-        }
-      });
+      over.each(base, [&](const nest::point& here) { write(type, here[1], read(type, here[0]) * scale + shift); });
     }
   };
   return function(q, outputs, run);
@@ -98,45 +90,51 @@ struct grouped {
   std::size_t result = 0;
 };
 
-made normalize(const request& q, const types& outputs, grouped g) {
+// `by`: strides of input, scale, shift, result, mean and deviation over the whole shape; none where there is no
+// operand. `within`: the dimensions that are normalized together.
+made normalize(const request& q, const types& outputs, grouped g, const std::vector<bool>& within,
+               std::array<strides, 6> by) {
+  const shape& s = shape_of(q, 0);
+  shape outer, inner;
+  std::vector<strides> outer_by(6), inner_by(4);
+  for (std::size_t d = 0; d < s.size(); ++d) {
+    (within[d] ? inner : outer).push_back(s[d]);
+    auto& to = within[d] ? inner_by : outer_by;
+    for (std::size_t k = 0; k < to.size(); ++k) to[k].push_back(by[k].empty() ? 0 : by[k][d]);
+  }
+  g.outer = nest{outer, outer_by};
+  g.inner = nest{inner, inner_by};
+  g.count = std::max<std::int64_t>(count_of(inner), 1);
   g.type = input(q, 0).type;
-  return function(q, outputs, [g](std::span<std::byte* const> at, void*) {
+  return function(q, outputs, [g](bases at, void*) {
     std::byte* const none = at[0];
     const auto where = [&](std::ptrdiff_t k) { return k < 0 ? none : at[static_cast<std::size_t>(k)]; };
     // Operands of both nests: input, scale, shift, result; then mean, deviation.
     const std::array<std::byte*, 6> base{at[0],        where(g.scale), where(g.shift),
                                          at[g.result], where(g.mean),  where(g.deviation)};
-    g.outer.rows(base, [&](std::byte* const* group) {
-      for (std::int64_t j = 0; j < g.outer.row(); ++j) {
-        std::array<std::byte*, 6> first{};
-        for (std::size_t k = 0; k < 6; ++k) first[k] = group[k] + j * g.outer.stride(k);
-        const std::span<std::byte* const> four{first.data(), 4};
-        double total = 0, squares = 0;
-        if (g.centred) {
-          g.inner.rows(four, [&](std::byte* const* r) {
-            for (std::int64_t i = 0; i < g.inner.row(); ++i) total += read(g.type, r[0] + i * g.inner.stride(0));
-          });
-        }
-        const double mean = total / static_cast<double>(g.count);
-        g.inner.rows(four, [&](std::byte* const* r) {
-          for (std::int64_t i = 0; i < g.inner.row(); ++i) {
-            const double x = read(g.type, r[0] + i * g.inner.stride(0)) - mean;
-            squares += x * x;
-          }
-        });
-        const double variance = squares / static_cast<double>(g.count);
-        const double inverse = 1 / (g.to_deviation ? std::sqrt(variance) + g.epsilon : std::sqrt(variance + g.epsilon));
-        g.inner.rows(four, [&](std::byte* const* r) {
-          for (std::int64_t i = 0; i < g.inner.row(); ++i) {
-            const double scale = g.scale < 0 ? 1 : read(g.scale_type, r[1] + i * g.inner.stride(1));
-            const double shift = g.shift < 0 ? 0 : read(g.scale_type, r[2] + i * g.inner.stride(2));
-            const double x = read(g.type, r[0] + i * g.inner.stride(0));
-            write(g.type, r[3] + i * g.inner.stride(3), (x - mean) * inverse * scale + shift);
-          }
-        });
-        if (g.mean >= 0) write(element::f32, first[4], mean);
-        if (g.deviation >= 0) write(element::f32, first[5], inverse);
+    g.outer.each(base, [&](const nest::point& here) {
+      std::array<std::byte*, 6> first{};
+      for (std::size_t k = 0; k < 6; ++k) first[k] = here[k];
+      const bases four{first.data(), 4};
+      double total = 0, squares = 0;
+      if (g.centred) {
+        g.inner.each(four, [&](const nest::point& there) { total += read(g.type, there[0]); });
       }
+      const double mean = total / static_cast<double>(g.count);
+      g.inner.each(four, [&](const nest::point& there) {
+        const double x = read(g.type, there[0]) - mean;
+        squares += x * x;
+      });
+      const double variance = squares / static_cast<double>(g.count);
+      const double inverse = 1 / (g.to_deviation ? std::sqrt(variance) + g.epsilon : std::sqrt(variance + g.epsilon));
+      g.inner.each(four, [&](const nest::point& there) {
+        const double scale = g.scale < 0 ? 1 : read(g.scale_type, there[1]);
+        const double shift = g.shift < 0 ? 0 : read(g.scale_type, there[2]);
+        const double x = read(g.type, there[0]);
+        write(g.type, there[3], (x - mean) * inverse * scale + shift);
+      });
+      if (g.mean >= 0) write(element::f32, first[4], mean);
+      if (g.deviation >= 0) write(element::f32, first[5], inverse);
     });
   });
 }
@@ -170,26 +168,13 @@ made layer(const request& q, const types& outputs) {
   g.result = has(q, 2) ? 3 : 2;
   if (outputs.size() > 1) g.mean = static_cast<std::ptrdiff_t>(g.result) + 1;
   if (outputs.size() > 2) g.deviation = static_cast<std::ptrdiff_t>(g.result) + 2;
-  const auto cut = static_cast<std::ptrdiff_t>(axis);
-  const shape outer(s.begin(), s.begin() + cut), inner(s.begin() + cut, s.end());
-  std::vector<strides> outer_by, inner_by;
-  const auto add = [&](const strides& by) {
-    outer_by.emplace_back(by.begin(), by.begin() + cut);
-    inner_by.emplace_back(by.begin() + cut, by.end());
-  };
-  const strides nothing(s.size(), 0);
-  add(strides_of(input(q, 0)));
-  add(broadcast_strides(input(q, 1), s));
-  add(has(q, 2) ? broadcast_strides(input(q, 2), s) : nothing);
-  add(strides_of(outputs[0]));
-  for (std::size_t i = 1; i < 3; ++i) {
-    const strides by = outputs.size() > i ? strides_of(outputs[i]) : nothing;
-    outer_by.emplace_back(by.begin(), by.begin() + cut);
-  }
-  g.outer = nest{outer, outer_by};
-  g.inner = nest{inner, inner_by};
-  g.count = std::max<std::int64_t>(count_of(inner), 1);
-  return normalize(q, outputs, std::move(g));
+  std::vector<bool> within(s.size());
+  std::fill(within.begin() + static_cast<std::ptrdiff_t>(axis), within.end(), true);
+  const auto of_result = [&](std::size_t i) { return outputs.size() > i ? strides_of(outputs[i]) : strides{}; };
+  return normalize(
+      q, outputs, std::move(g), within,
+      {strides_of(input(q, 0)), broadcast_strides(input(q, 1), s),
+       has(q, 2) ? broadcast_strides(input(q, 2), s) : strides{}, of_result(0), of_result(1), of_result(2)});
 }
 
 // Over the spatial dimensions, per channel.
@@ -209,37 +194,23 @@ made instance(const request& q, const types& outputs) {
   g.shift = 2;
   g.result = 3;
   g.scale_type = input(q, 1).type;
-  const shape outer{s[0], s[1]}, inner(s.begin() + 2, s.end());
-  const strides x = strides_of(input(q, 0)), y = strides_of(outputs[0]), zeros(inner.size(), 0);
-  const strides scale{0, strides_of(input(q, 1))[0]}, shift{0, strides_of(input(q, 2))[0]};
-  g.outer = nest{outer, {{x[0], x[1]}, scale, shift, {y[0], y[1]}, {0, 0}, {0, 0}}};
-  g.inner = nest{inner, {{x.begin() + 2, x.end()}, zeros, zeros, {y.begin() + 2, y.end()}}};
-  g.count = count_of(inner);
-  return normalize(q, outputs, std::move(g));
+  std::vector<bool> within(s.size(), true);
+  within[0] = within[1] = false;
+  strides scale(s.size(), 0), shift = scale;
+  scale[1] = strides_of(input(q, 1))[0];
+  shift[1] = strides_of(input(q, 2))[0];
+  return normalize(q, outputs, std::move(g), within, {strides_of(input(q, 0)), scale, shift, strides_of(outputs[0])});
 }
 
 // MeanVarianceNormalization: over the axes named.
 made mean_variance(const request& q, const types& outputs) {
-  const shape s = shape_of(q, 0);
-  std::vector<std::size_t> axes;
-  for (const std::int64_t a : attribute_or(q, "axes", shape{0, 2, 3})) axes.push_back(axis_of(a, rank_of(q, 0)));
-  const strides x = strides_of(input(q, 0)), y = strides_of(outputs[0]);
-  shape outer, inner;
-  std::vector<strides> outer_by(6), inner_by(4);
-  for (std::size_t d = 0; d < s.size(); ++d) {
-    const bool in = std::find(axes.begin(), axes.end(), d) != axes.end();
-    (in ? inner : outer).push_back(s[d]);
-    auto& by = in ? inner_by : outer_by;
-    for (std::size_t k = 0; k < by.size(); ++k) by[k].push_back(k == 0 ? x[d] : k == 3 ? y[d] : 0);
-  }
+  std::vector<bool> within(shape_of(q, 0).size());
+  for (const std::int64_t a : attribute_or(q, "axes", shape{0, 2, 3})) within[axis_of(a, rank_of(q, 0))] = true;
   grouped g;
   g.epsilon = 1e-9;
   g.to_deviation = true;
   g.result = 1;
-  g.outer = nest{outer, outer_by};
-  g.inner = nest{inner, inner_by};
-  g.count = std::max<std::int64_t>(count_of(inner), 1);
-  return normalize(q, outputs, std::move(g));
+  return normalize(q, outputs, std::move(g), within, {strides_of(input(q, 0)), {}, {}, strides_of(outputs[0])});
 }
 
 types response_type(const request& q) {
@@ -290,19 +261,16 @@ made response(const request& q, const types& outputs) {
   plane[1] = 1;
   const strides from = strides_of(input(q, 0)), to = strides_of(outputs[0]);
   const window_sums sums{x[1], size};
-  const auto run = [=, type = outputs[0].type, over = nest{plane, {from, to}}](std::span<std::byte* const> at,
-                                                                               void* workspace) {
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::byte* x0 = row[0] + i * over.stride(0);
-        sums.fill(workspace, [&](std::int64_t c) {
-          const double v = read(type, x0 + c * from[1]);
-          return v * v;
-        });
-        for (std::int64_t c = 0; c < x[1]; ++c) {
-          const double divisor = std::pow(bias + alpha / static_cast<double>(size) * sums.of(workspace, c), beta);
-          write(type, row[1] + i * over.stride(1) + c * to[1], read(type, x0 + c * from[1]) / divisor);
-        }
+  const auto run = [=, type = outputs[0].type, over = nest{plane, {from, to}}](bases at, void* workspace) {
+    over.each(at, [&](const nest::point& here) {
+      const std::byte* x0 = here[0];
+      sums.fill(workspace, [&](std::int64_t c) {
+        const double v = read(type, x0 + c * from[1]);
+        return v * v;
+      });
+      for (std::int64_t c = 0; c < x[1]; ++c) {
+        const double divisor = std::pow(bias + alpha / static_cast<double>(size) * sums.of(workspace, c), beta);
+        write(type, here[1] + c * to[1], read(type, x0 + c * from[1]) / divisor);
       }
     });
   };

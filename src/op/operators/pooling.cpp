@@ -100,7 +100,7 @@ made max_pool_in(const request& q, const types& outputs) {
   const bool column_major = attribute_or<std::int64_t>(q, "storage_order", 0) != 0;
   const strides index_by = outputs.size() > 1 ? strides_of(outputs[1]) : strides{};
   const auto run = [=, p = pooled_of(q, outputs[0].shape), type = outputs[0].type, by = strides_of(outputs[0])](
-                       std::span<std::byte* const> at, void*) {
+                       bases at, void*) {
     each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
       const std::byte* best = nullptr;
       C most{};
@@ -140,36 +140,35 @@ made max_pool(const request& q, const types& outputs) {
   }
 }
 
-made average_pool(const request& q, const types& outputs) {
-  const bool padding_counts = attribute_or<std::int64_t>(q, "count_include_pad", 0) != 0;
+// Sums term(element) over each window; end(sum, elements, elements with the declared padding) is the result.
+template <class Term, class End>
+made sum_pool(const request& q, const types& outputs, Term term, End end) {
   const auto run = [=, p = pooled_of(q, outputs[0].shape), type = outputs[0].type, by = strides_of(outputs[0])](
-                       std::span<std::byte* const> at, void*) {
+                       bases at, void*) {
     each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
-      double total = 0;
-      double inside = 0;
+      double total = 0, inside = 0;
       const double padded = each_in_window(p, n, c, y, [&](std::int64_t from, const place&) {
-        total += read(type, at[0] + from);
+        total += term(read(type, at[0] + from));
         ++inside;
       });
-      write(type, at[1] + offset_of(by, n, c, y), total / std::max(padding_counts ? padded : inside, 1.0));
+      write(type, at[1] + offset_of(by, n, c, y), end(total, inside, padded));
     });
   };
   return function(q, outputs, run);
 }
-
+made average_pool(const request& q, const types& outputs) {
+  const bool padding_counts = attribute_or<std::int64_t>(q, "count_include_pad", 0) != 0;
+  return sum_pool(
+      q, outputs, [](double x) { return x; },
+      [=](double total, double inside, double padded) {
+        return total / std::max(padding_counts ? padded : inside, 1.0);
+      });
+}
 made norm_pool(const request& q, const types& outputs) {
   const auto power = static_cast<double>(attribute_or<std::int64_t>(q, "p", 2));
-  const auto run = [=, p = pooled_of(q, outputs[0].shape), type = outputs[0].type, by = strides_of(outputs[0])](
-                       std::span<std::byte* const> at, void*) {
-    each_pool(p, [&](std::int64_t n, std::int64_t c, const place& y) {
-      double total = 0;
-      (void)each_in_window(p, n, c, y, [&](std::int64_t from, const place&) {
-        total += std::pow(std::abs(read(type, at[0] + from)), power);
-      });
-      write(type, at[1] + offset_of(by, n, c, y), std::pow(total, 1 / power));
-    });
-  };
-  return function(q, outputs, run);
+  return sum_pool(
+      q, outputs, [=](double x) { return std::pow(std::abs(x), power); },
+      [=](double total, double, double) { return std::pow(total, 1 / power); });
 }
 
 // MaxUnpool: each element goes where its index says, zeros elsewhere.
@@ -198,19 +197,16 @@ made unpool(const request& q, const types& outputs) {
   if (count_of(inner) == 0) refuse("the tensor that was pooled is empty");
   const strides outer_by = row_major(outer, outputs[0].type);
   const auto run = [=, type = outputs[0].type, count = count_of(outer),
-                    over = nest{shape_of(q, 0), {strides_of(input(q, 0)), strides_of(input(q, 1))}}](
-                       std::span<std::byte* const> at, void*) {
+                    over = nest{shape_of(q, 0), {strides_of(input(q, 0)), strides_of(input(q, 1))}}](bases at, void*) {
     std::memset(at[2], 0, static_cast<std::size_t>(count) * element_size(type));
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        std::int64_t index = read_integer(element::i64, row[1] + i * over.stride(1)), offset = 0;
-        bool inside = index >= 0;
-        for (std::size_t d = inner.size(); d-- > 0; index /= inner[d]) {
-          inside = inside && index % inner[d] < outer[d];
-          offset += index % inner[d] * outer_by[d];
-        }
-        if (inside && index == 0) std::memcpy(at[2] + offset, row[0] + i * over.stride(0), element_size(type));
+    over.each(at, [&](const nest::point& here) {
+      std::int64_t index = read_integer(element::i64, here[1]), offset = 0;
+      bool inside = index >= 0;
+      for (std::size_t d = inner.size(); d-- > 0; index /= inner[d]) {
+        inside = inside && index % inner[d] < outer[d];
+        offset += index % inner[d] * outer_by[d];
       }
+      if (inside && index == 0) std::memcpy(at[2] + offset, here[0], element_size(type));
     });
   };
   return function(q, outputs, run);

@@ -87,16 +87,14 @@ made product_as(const request& q, const types& outputs) {
   using A = std::conditional_t<std::is_floating_point_v<C>, double, C>;
   const batched p = batched_of(input(q, 0), input(q, 1), outputs[0]);
   const nest over{p.batches, {p.a_batch, p.b_batch, p.c_batch}};
-  const auto run = [p, over, load = load_as<C>(input(q, 0).type), store = store_as<A>(outputs[0].type)](
-                       std::span<std::byte* const> at, void*) {
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        std::byte* to = row[2] + i * over.stride(2);
-        multiply<C>(load, row[0] + i * over.stride(0), p.a, load, row[1] + i * over.stride(1), p.b, p.m, p.k, p.n,
-                    [&](std::int64_t r, std::int64_t first, std::int64_t count, const A* total) {
-                      store(total, to + r * p.c.row_by + first * p.c.column_by, p.c.column_by, count);
-                    });
-      }
+  const auto run = [p, over, load = load_as<C>(input(q, 0).type), store = store_as<A>(outputs[0].type)](bases at,
+                                                                                                        void*) {
+    over.each(at, [&](const nest::point& here) {
+      std::byte* to = here[2];
+      multiply<C>(load, here[0], p.a, load, here[1], p.b, p.m, p.k, p.n,
+                  [&](std::int64_t r, std::int64_t first, std::int64_t count, const A* total) {
+                    store(total, to + r * p.c.row_by + first * p.c.column_by, p.c.column_by, count);
+                  });
     });
   };
   return function(q, outputs, run);
@@ -150,7 +148,7 @@ made gemm_as(const request& q, const types& outputs) {
   const bool added = has(q, 2);
   const strides c_by = added ? broadcast_strides(input(q, 2), outputs[0].shape) : strides(2, 0);
   const auto run = [=, load = load_as<C>(input(q, 0).type), load_c = load_as<A>(input(q, 0).type),
-                    store = store_as<A>(outputs[0].type)](std::span<std::byte* const> at, void*) {
+                    store = store_as<A>(outputs[0].type)](bases at, void*) {
     std::byte* to = at[added ? 3 : 2];
     multiply<C>(load, at[0], p.a, load, at[1], p.b, p.m, p.k, p.n,
                 [&](std::int64_t r, std::int64_t first, std::int64_t count, A* total) {
@@ -189,25 +187,23 @@ made quantized_product(const request& q, const types& outputs, std::size_t a, st
   const nest over{p.batches, {p.a_batch, p.b_batch, p.c_batch}};
   const std::size_t b_at = operand_of(q, b), to_at = operands_of(q).size();
   const auto run = [=, load_a = load_as<std::int64_t>(input(q, a).type),
-                    load_b = load_as<std::int64_t>(input(q, b).type)](std::span<std::byte* const> at, void*) {
+                    load_b = load_as<std::int64_t>(input(q, b).type)](bases at, void*) {
     const std::array<std::byte*, 3> base{at[0], at[b_at], at[to_at]};
-    over.rows(base, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const std::byte *x = row[0] + i * over.stride(0), *y = row[1] + i * over.stride(1);
-        std::byte* to = row[2] + i * over.stride(2);
-        // Zero points per row of a and per column of b are taken off each element.
-        for (std::int64_t r = 0; r < p.m; ++r) {
-          for (std::int64_t c = 0; c < p.n; ++c) {
-            const std::int64_t a_zero = scale.a_zero(at, r), b_zero = scale.b_zero(at, c);
-            std::int64_t total = 0;
-            for (std::int64_t k = 0; k < p.k; ++k) {
-              std::int64_t u = 0, v = 0;
-              load_a(x + r * p.a.row_by + k * p.a.column_by, 0, 1, &u);
-              load_b(y + k * p.b.row_by + c * p.b.column_by, 0, 1, &v);
-              total += (u - a_zero) * (v - b_zero);
-            }
-            scale.write(at, total, c, to + r * p.c.row_by + c * p.c.column_by);
+    over.each(base, [&](const nest::point& here) {
+      const std::byte *x = here[0], *y = here[1];
+      std::byte* to = here[2];
+      // Zero points per row of a and per column of b are taken off each element.
+      for (std::int64_t r = 0; r < p.m; ++r) {
+        for (std::int64_t c = 0; c < p.n; ++c) {
+          const std::int64_t a_zero = scale.a_zero(at, r), b_zero = scale.b_zero(at, c);
+          std::int64_t total = 0;
+          for (std::int64_t k = 0; k < p.k; ++k) {
+            std::int64_t u = 0, v = 0;
+            load_a(x + r * p.a.row_by + k * p.a.column_by, 0, 1, &u);
+            load_b(y + k * p.b.row_by + c * p.b.column_by, 0, 1, &v);
+            total += (u - a_zero) * (v - b_zero);
           }
+          scale.write(at, total, c, to + r * p.c.row_by + c * p.c.column_by);
         }
       }
     });

@@ -75,16 +75,12 @@ made per_axis(const request& q, const types& outputs, Each each) {
   const bool several = scale.by != 0;
   if (several) rest[axis] = 1;
   const std::int64_t count = several ? s[axis] : 1;
-  const auto run = [=, over = nest{rest, {from, to}}](std::span<std::byte* const> at, void*) {
+  const auto run = [=, over = nest{rest, {from, to}}](bases at, void*) {
     for (std::int64_t k = 0; k < count; ++k) {
       const double scale_here = scale.at(at, k, 1), zero_here = zero.at(at, k, 0);
       const std::array<std::byte*, 2> base{at[0] + (several ? k * from[axis] : 0),
                                            at.back() + (several ? k * to[axis] : 0)};
-      over.rows(base, [&](std::byte* const* row) {
-        for (std::int64_t i = 0; i < over.row(); ++i) {
-          each(row[0] + i * over.stride(0), row[1] + i * over.stride(1), scale_here, zero_here);
-        }
-      });
+      over.each(base, [&](const nest::point& here) { each(here[0], here[1], scale_here, zero_here); });
     }
   };
   return function(q, outputs, run);
@@ -108,23 +104,18 @@ types dynamic_type(const request& q) {
 }
 made dynamic(const request& q, const types& outputs) {
   const auto run = [type = input(q, 0).type, wanted = outputs.size(),
-                    over = nest{shape_of(q, 0), {strides_of(input(q, 0)), strides_of(outputs[0])}}](
-                       std::span<std::byte* const> at, void*) {
+                    over = nest{shape_of(q, 0), {strides_of(input(q, 0)), strides_of(outputs[0])}}](bases at, void*) {
     float low = 0, high = 0;
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const auto x = static_cast<float>(read(type, row[0] + i * over.stride(0)));
-        low = std::min(low, x);
-        high = std::max(high, x);
-      }
+    over.each(at, [&](const nest::point& here) {
+      const auto x = static_cast<float>(read(type, here[0]));
+      low = std::min(low, x);
+      high = std::max(high, x);
     });
     const float scale = high == low ? 1 : (high - low) / 255;
     const float zero = std::clamp(std::nearbyint(0 - low / scale), 0.0f, 255.0f);
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        const auto x = static_cast<float>(read(type, row[0] + i * over.stride(0)));
-        write_quantized(element::u8, row[1] + i * over.stride(1), static_cast<double>(x / scale), zero);
-      }
+    over.each(at, [&](const nest::point& here) {
+      const auto x = static_cast<float>(read(type, here[0]));
+      write_quantized(element::u8, here[1], static_cast<double>(x / scale), zero);
     });
     if (wanted > 1) write(element::f32, at[2], scale);
     if (wanted > 2) write(element::u8, at[3], zero);

@@ -37,7 +37,7 @@ struct numbers_operand {
   std::size_t operand = 0;
   element type = element::f32;
   std::int64_t by = 0;
-  [[nodiscard]] double at(std::span<std::byte* const> operands, std::int64_t i, double fallback) const noexcept {
+  [[nodiscard]] double at(bases operands, std::int64_t i, double fallback) const noexcept {
     return there ? read(type, operands[operand] + i * by) : fallback;
   }
 };
@@ -55,14 +55,13 @@ struct numbers_operand {
 struct rescaling {
   numbers_operand a_zero_point, b_zero_point, a_scale, b_scale, y_scale, y_zero_point;
   element to = element::i32;
-  [[nodiscard]] std::int64_t a_zero(std::span<std::byte* const> at, std::int64_t row) const noexcept {
+  [[nodiscard]] std::int64_t a_zero(bases at, std::int64_t row) const noexcept {
     return static_cast<std::int64_t>(a_zero_point.at(at, row, 0));
   }
-  [[nodiscard]] std::int64_t b_zero(std::span<std::byte* const> at, std::int64_t column) const noexcept {
+  [[nodiscard]] std::int64_t b_zero(bases at, std::int64_t column) const noexcept {
     return static_cast<std::int64_t>(b_zero_point.at(at, column, 0));
   }
-  void write(std::span<std::byte* const> at, std::int64_t total, std::int64_t column,
-             std::byte* result) const noexcept {
+  void write(bases at, std::int64_t total, std::int64_t column, std::byte* result) const noexcept {
     if (!y_scale.there) {
       store_as<std::int64_t>(to)(&total, result, 0, 1);
       return;

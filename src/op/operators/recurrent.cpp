@@ -109,8 +109,7 @@ std::array<std::array<gate_function, 3>, 2> functions_of(const request& q, cell 
 recurrence recurrence_of(const request& q, cell what) {
   const shape &x = shape_of(q, 0), &w = shape_of(q, 1), &r = shape_of(q, 2);
   if (x.size() != 3 || w.size() != 3 || r.size() != 3) refuse("inputs 0, 1 and 2 have not three dimensions each");
-  const auto way = attribute_or<std::string>(q, "direction", "forward");
-  if (way != "forward" && way != "reverse" && way != "bidirectional") refuse("direction '" + way + "' is none");
+  const auto way = choice(q, "direction", "forward", {"forward", "reverse", "bidirectional"});
   const auto layout = attribute_or<std::int64_t>(q, "layout", 0);
   if (layout != 0 && layout != 1) refuse("layout is neither 0 nor 1");
   recurrence c{what,
@@ -161,7 +160,7 @@ struct recurrent_kernel {
 
   // One direction and one row of the batch.
   struct lane {
-    std::span<std::byte* const> at;
+    bases at;
     std::int64_t d, b;
     double *h, *c, *gates, *reset;  // workspace
   };
@@ -233,7 +232,7 @@ struct recurrent_kernel {
     for (std::int64_t j = 0; j < c.hidden; ++j) write(c.type, to + j * p.by.back(), from == nullptr ? 0 : from[j]);
   }
 
-  void operator()(std::span<std::byte* const> at, void* workspace) const noexcept {
+  void operator()(bases at, void* workspace) const noexcept {
     auto* space = static_cast<double*>(workspace);
     for (std::int64_t d = 0; d < c.directions; ++d) {
       for (std::int64_t b = 0; b < c.batch; ++b) {

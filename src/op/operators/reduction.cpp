@@ -148,23 +148,21 @@ template <class C>
 made reduce_as(const request& q, const types& outputs, const std::vector<std::size_t>& axes, bool keep) {
   const tensor_type& from = input(q, 0);
   const auto run = [n = nests_of(from, outputs[0], axes, keep), kind = kind_of<C>(q.op), load = load_as<C>(from.type),
-                    store = store_as<sum_of<C>>(outputs[0].type)](std::span<std::byte* const> at, void*) {
+                    store = store_as<sum_of<C>>(outputs[0].type)](bases at, void*) {
     const std::array<std::byte*, 2> both{at[0], at[1]};
-    n.kept.rows(both, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < n.kept.row(); ++i) {
-        partial<sum_of<C>> so_far{kind.begin};
-        const std::array<std::byte*, 1> begin{row[0] + i * n.kept.stride(0)};
-        n.reduced.rows(begin, [&](std::byte* const* part) {
-          std::array<C, chunk> buffer;
-          for (std::int64_t done = 0; done < n.reduced.row(); done += chunk) {
-            const std::int64_t count = std::min(chunk, n.reduced.row() - done);
-            load(part[0] + done * n.reduced.stride(0), n.reduced.stride(0), count, buffer.data());
-            kind.add(so_far, buffer.data(), count);
-          }
-        });
-        const sum_of<C> result = kind.end(so_far, n.count);
-        store(&result, row[1] + i * n.kept.stride(1), 0, 1);
-      }
+    n.kept.each(both, [&](const nest::point& here) {
+      partial<sum_of<C>> so_far{kind.begin};
+      const std::array<std::byte*, 1> begin{here[0]};
+      n.reduced.rows(begin, [&](std::byte* const* part) {
+        std::array<C, chunk> buffer;
+        for (std::int64_t done = 0; done < n.reduced.row(); done += chunk) {
+          const std::int64_t count = std::min(chunk, n.reduced.row() - done);
+          load(part[0] + done * n.reduced.stride(0), n.reduced.stride(0), count, buffer.data());
+          kind.add(so_far, buffer.data(), count);
+        }
+      });
+      const sum_of<C> result = kind.end(so_far, n.count);
+      store(&result, here[1], 0, 1);
     });
   };
   return function(q, outputs, run);

@@ -50,10 +50,7 @@ void take_sizes(const request& q, const std::vector<std::size_t>& axes, resizing
   const auto ratio = [&](std::size_t i) {
     return static_cast<double>(sizes[i]) / static_cast<double>(shape_of(q, 0)[axes[i]]);
   };
-  const auto policy = attribute_or<std::string>(q, "keep_aspect_ratio_policy", "stretch");
-  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
-    refuse("keep_aspect_ratio_policy '" + policy + "' is not one");
-  }
+  const auto policy = choice(q, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
   double one = axes.empty() ? 1 : ratio(0);
   for (std::size_t i = 1; i < axes.size(); ++i) {
     one = policy == "not_larger" ? std::min(one, ratio(i)) : std::max(one, ratio(i));
@@ -149,14 +146,6 @@ double (*nearest_of(const request& q))(double) {
   return [](double x) { return std::ceil(x - 0.5); };
 }
 
-// Keys, "Cubic convolution interpolation for digital image processing" (1981).
-std::array<double, 4> cubic_weights(double fraction, double a) {
-  const double t = fraction, u = 1 - t;
-  const auto far = [a](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-  const auto near = [a](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-  return {far(t + 1), near(t), near(u), far(u + 1)};
-}
-
 // Up to four neighbours of one index of a dimension: `first` and those behind it, which may lie beyond the edges.
 struct taps {
   std::int64_t first = 0;
@@ -212,8 +201,7 @@ struct dimension {
 dimension dimension_of(const request& q, const resizing& r, std::size_t d, const tensor_type& to) {
   dimension m{r.to[d], shape_of(q, 0)[d], strides_of(input(q, 0))[d], strides_of(to)[d]};
   if (m.count == m.size && r.scales[d] == 1 && r.roi.empty()) return m;
-  const auto mode = attribute_or<std::string>(q, "mode", "nearest");
-  if (mode != "nearest" && mode != "linear" && mode != "cubic") refuse("mode '" + mode + "' is not one");
+  const auto mode = choice(q, "mode", "nearest", {"nearest", "linear", "cubic"});
   m.each = mode == "cubic" ? 4 : mode == "linear" ? 2 : 1;
   m.source = source_of(q, r, d);
   m.nearest = nearest_of(q);
@@ -266,7 +254,7 @@ using indices = std::array<std::size_t, most_rank>;
 // f(base addresses, index) for every index of the dimensions `over`, the addresses those of the result's element and of
 // the input as a whole.
 template <class F>
-void each_index(const std::vector<dimension>& over, std::span<std::byte* const> at, F&& f) {
+void each_index(const std::vector<dimension>& over, bases at, F&& f) {
   indices index{};
   for (;;) {
     std::array<std::byte*, 2> base{at[0], at[1]};
@@ -282,7 +270,7 @@ void each_index(const std::vector<dimension>& over, std::span<std::byte* const> 
 made picked(const request& q, const types& outputs, std::vector<dimension> all) {
   const bytes size = neighbour_tables::size_of(all, false);
   const auto run = [all, outer = std::vector<dimension>(all.begin(), all.end() - 1),
-                    each = element_size(outputs[0].type)](std::span<std::byte* const> at, void* workspace) {
+                    each = element_size(outputs[0].type)](bases at, void* workspace) {
     const neighbour_tables n{all, false, workspace};
     const std::size_t last = outer.size();
     each_index(outer, at, [&](const std::array<std::byte*, 2>& base, const indices& index) {
@@ -301,7 +289,7 @@ made picked(const request& q, const types& outputs, std::vector<dimension> all) 
 // The same where the dimensions that stay are a dense run.
 made picked_in_runs(const request& q, const types& outputs, const std::vector<dimension>& over, const nest& rest) {
   const auto size = static_cast<std::size_t>(rest.row()) * static_cast<std::size_t>(element_size(outputs[0].type));
-  const auto run = [over, rest, size](std::span<std::byte* const> at, void* workspace) {
+  const auto run = [over, rest, size](bases at, void* workspace) {
     const neighbour_tables n{over, false, workspace};
     each_index(over, at, [&](std::array<std::byte*, 2> base, const indices& index) {
       for (std::size_t d = 0; d < over.size(); ++d) base[0] += n.offset[d][index[d]];
@@ -311,41 +299,46 @@ made picked_in_runs(const request& q, const types& outputs, const std::vector<di
   return function(q, outputs, run, neighbour_tables::size_of(over, false), what_workspace_holds);
 }
 
-// The limits of weighted sums over few dimensions. The neighbours of a place are found once, for all indices of the
-// dimensions that stay as they are.
-constexpr std::size_t most_blended = 3, most_neighbours = 64;
-
-// The neighbours of one place that count, in order.
+// The neighbours of one place that count, in order. They are found once for all indices of the dimensions that stay as
+// they are, and lie in the workspace behind the tables.
 struct place_neighbours {
-  std::array<std::int64_t, most_neighbours> offset;
-  std::array<double, most_neighbours> weight;
+  std::int64_t* offset = nullptr;
+  double* weight = nullptr;
   std::size_t count = 0;
   bool outside = false;
-};
-place_neighbours neighbours_of(const std::vector<dimension>& over, const neighbour_tables& all, const indices& index) {
-  place_neighbours n;
-  n.offset[0] = 0;
-  n.weight[0] = 1;
-  n.count = 1;
-  for (std::size_t d = 0; d < over.size(); ++d) {
-    const std::size_t each = over[d].each, first = index[d] * each;
-    n.outside = n.outside || all.offset[d][first] == neighbour_tables::outside;
-    if (n.outside) return n;
-    for (std::size_t k = n.count * each; k-- > 0;) {  // from the back: what is still read lies before
-      n.offset[k] = n.offset[k / each] + all.offset[d][first + k % each];
-      n.weight[k] = n.weight[k / each] * all.weight[d][first + k % each];
+
+  static std::size_t most(const std::vector<dimension>& over) {
+    std::size_t product = 1;
+    for (const dimension& d : over) {
+      if (product > (std::size_t{1} << 16) / d.each) refuse("an element of more than 2^16 others");
+      product *= d.each;
     }
-    n.count *= each;
+    return product;
   }
-  std::size_t kept = 0;
-  for (std::size_t k = 0; k < n.count; ++k) {
-    if (n.weight[k] == 0) continue;
-    n.offset[kept] = n.offset[k];
-    n.weight[kept++] = n.weight[k];
+  void find(const std::vector<dimension>& over, const neighbour_tables& all, const indices& index) {
+    offset[0] = 0;
+    weight[0] = 1;
+    count = 1;
+    outside = false;
+    for (std::size_t d = 0; d < over.size(); ++d) {
+      const std::size_t each = over[d].each, first = index[d] * each;
+      outside = outside || all.offset[d][first] == neighbour_tables::outside;
+      if (outside) return;
+      for (std::size_t k = count * each; k-- > 0;) {  // from the back: what is still read lies before
+        offset[k] = offset[k / each] + all.offset[d][first + k % each];
+        weight[k] = weight[k / each] * all.weight[d][first + k % each];
+      }
+      count *= each;
+    }
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      if (weight[k] == 0) continue;
+      offset[kept] = offset[k];
+      weight[kept++] = weight[k];
+    }
+    count = kept;
   }
-  n.count = kept;
-  return n;
-}
+};
 
 // Rows of f32 that lie densely: the same sums as one by one, in loops that the compiler makes vectors of.
 template <std::size_t N>
@@ -354,7 +347,7 @@ void blend(const place_neighbours& n, const std::byte* from, std::byte* to, std:
   for (std::size_t k = 0; k < N; ++k) in[k] = reinterpret_cast<const float*>(from + n.offset[k]);
   auto* const out = reinterpret_cast<float*>(to);
   std::array<double, N> weight;
-  std::copy_n(n.weight.begin(), N, weight.begin());
+  std::copy_n(n.weight, N, weight.begin());
   for (std::int64_t i = 0; i < count; ++i) {
     double total = 0;
     for (std::size_t k = 0; k < N; ++k) total += weight[k] * double{in[k][i]};
@@ -364,11 +357,14 @@ void blend(const place_neighbours& n, const std::byte* from, std::byte* to, std:
 
 made blended(const request& q, const types& outputs, const std::vector<dimension>& over, const nest& rest,
              double beyond) {
-  const auto run = [over, rest, beyond, type = outputs[0].type](std::span<std::byte* const> at, void* workspace) {
+  const std::size_t most = place_neighbours::most(over);
+  const auto run = [over, rest, beyond, most, type = outputs[0].type](bases at, void* workspace) {
     const bool dense = type == element::f32 && rest.stride(0) == 4 && rest.stride(1) == 4;
     const neighbour_tables tables{over, true, workspace};
+    auto* const behind = static_cast<std::byte*>(workspace) + neighbour_tables::size_of(over, true);
+    place_neighbours n{reinterpret_cast<std::int64_t*>(behind), reinterpret_cast<double*>(behind) + most};
     each_index(over, at, [&](const std::array<std::byte*, 2>& base, const indices& index) {
-      const place_neighbours n = neighbours_of(over, tables, index);
+      n.find(over, tables, index);
       rest.rows(base, [&](std::byte* const* row) {
         if (dense && !n.outside && n.count == 4) return blend<4>(n, row[0], row[1], rest.row());
         if (dense && !n.outside && n.count == 2) return blend<2>(n, row[0], row[1], rest.row());
@@ -382,38 +378,8 @@ made blended(const request& q, const types& outputs, const std::vector<dimension
       });
     });
   };
-  return function(q, outputs, run, neighbour_tables::size_of(over, true), what_workspace_holds);
-}
-
-// Sums with weights over any number of dimensions.
-made summed(const request& q, const types& outputs, const std::vector<dimension>& all, double beyond) {
-  const auto run = [all, beyond, type = outputs[0].type](std::span<std::byte* const> at, void* workspace) {
-    const neighbour_tables n{all, true, workspace};
-    each_index(all, at, [&](const std::array<std::byte*, 2>& base, const indices& index) {
-      bool outside = false;
-      for (std::size_t d = 0; d < all.size(); ++d) {
-        outside = outside || n.offset[d][index[d] * all[d].each] == neighbour_tables::outside;
-      }
-      double total = 0;
-      indices tap{};
-      for (bool more = !outside; more;) {
-        double weight = 1;
-        std::int64_t offset = 0;
-        for (std::size_t d = 0; d < all.size(); ++d) {
-          weight *= n.weight[d][index[d] * all[d].each + tap[d]];
-          offset += n.offset[d][index[d] * all[d].each + tap[d]];
-        }
-        if (weight != 0) total += weight * read(type, base[0] + offset);
-        more = false;
-        for (std::size_t d = all.size(); d-- > 0 && !more;) {
-          more = ++tap[d] < all[d].each;
-          if (!more) tap[d] = 0;
-        }
-      }
-      write(type, base[1], outside ? beyond : total);
-    });
-  };
-  return function(q, outputs, run, neighbour_tables::size_of(all, true), what_workspace_holds);
+  const bytes size = neighbour_tables::size_of(over, true) + most * (sizeof(std::int64_t) + sizeof(double));
+  return function(q, outputs, run, size, what_workspace_holds);
 }
 
 made resize(const request& q, const types& outputs) {
@@ -440,8 +406,7 @@ made resize(const request& q, const types& outputs) {
     if (dense) return picked_in_runs(q, outputs, changed, rest);
     if (!all.empty()) return picked(q, outputs, std::move(all));
   }
-  const double beyond = attribute_or(q, "extrapolation_value", 0.0f);
-  return changed.size() <= most_blended ? blended(q, outputs, changed, rest, beyond) : summed(q, outputs, all, beyond);
+  return blended(q, outputs, changed, rest, attribute_or(q, "extrapolation_value", 0.0f));
 }
 
 constexpr definition resizing_table[] = {

@@ -1,6 +1,7 @@
 // Rules for the types of results that many operators share.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -24,6 +25,9 @@ using rows = std::span<const definition>;
 [[nodiscard]] types like_all(const request& q);
 // The same, of booleans.
 [[nodiscard]] types truth_of_all(const request& q);
+
+// A result of i64 known in phase one: it is copied from there.
+[[nodiscard]] made known(const request& q, const types& outputs, std::vector<std::int64_t> values);
 
 // Arithmetic that wraps around.
 template <class C>
@@ -57,6 +61,14 @@ template <class C>
     return b == -1 ? difference(C{0}, a) : a / b;
   else
     return a / b;
+}
+
+// Keys, "Cubic convolution interpolation for digital image processing" (1981).
+[[nodiscard]] inline std::array<double, 4> cubic_weights(double fraction, double a) {
+  const double t = fraction, u = 1 - t;
+  const auto far = [a](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  const auto near = [a](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  return {far(t + 1), near(t), near(u), far(u + 1)};
 }
 
 // A number of the operator in a kernel's type: an integer by the rule of conversion, without overflow.

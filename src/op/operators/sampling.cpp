@@ -54,11 +54,7 @@ struct sampling {
     const double low = std::floor(v), t = v - low;
     const auto first = static_cast<std::int64_t>(low);
     if (how == between::linear) return {first, 2, {1 - t, t, 0, 0}};
-    // Keys' cubic convolution (1981) with a = -0.75.
-    constexpr double a = -0.75;
-    const auto near = [](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-    const auto far = [](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-    return {first - 1, 4, {far(1 + t), near(t), near(1 - t), far(2 - t)}};
+    return {first - 1, 4, cubic_weights(t, -0.75)};
   }
   [[nodiscard]] double operator()(const plane& from, double x, double y) const noexcept {
     const taps across = taps_of(pixels(x, from.width)), down = taps_of(pixels(y, from.height));
@@ -107,7 +103,7 @@ made sample_grid(const request& q, const types& outputs) {
   return function(
       q, outputs,
       [=, x = input(q, 0), x_by = strides_of(input(q, 0)), grid = input(q, 1), grid_by = strides_of(input(q, 1)),
-       y = outputs[0], y_by = strides_of(outputs[0])](std::span<std::byte* const> at, void*) {
+       y = outputs[0], y_by = strides_of(outputs[0])](bases at, void*) {
         const shape& to = y.shape;
         for (std::int64_t n = 0; n < to[0]; ++n) {
           for (std::int64_t i = 0; i < to[2] * to[3]; ++i) {
@@ -215,7 +211,7 @@ made align(const request& q, const types& outputs) {
   if (count_of(shape_of(q, 0)) == 0) refuse("an empty image has no pixels to read");
   const auto run = [a = aligning_of(q), x = input(q, 0), x_by = strides_of(input(q, 0)), regions = input(q, 1),
                     regions_by = strides_of(input(q, 1)), index = input(q, 2), index_by = strides_of(input(q, 2)),
-                    y = outputs[0], y_by = strides_of(outputs[0])](std::span<std::byte* const> at, void*) {
+                    y = outputs[0], y_by = strides_of(outputs[0])](bases at, void*) {
     for (std::int64_t r = 0; r < y.shape[0]; ++r) {
       const std::int64_t n =
           std::clamp<std::int64_t>(read_integer(index.type, at[2] + r * index_by[0]), 0, x.shape[0] - 1);

@@ -38,31 +38,12 @@ made dropout(const request& q, const types& outputs) {
   const std::int64_t count = count_of(from.shape);
   if (outputs.size() > 1 && !is_row_major(outputs[1])) refuse("a mask that is not row-major");
   const auto run = [over = nest{from.shape, {strides_of(from), strides_of(outputs[0])}}, size = element_size(from.type),
-                    mask = outputs.size() > 1 ? outputs[1].type : element::other,
-                    count](std::span<std::byte* const> at, void*) {
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t i = 0; i < over.row(); ++i) {
-        std::memmove(row[1] + i * over.stride(1), row[0] + i * over.stride(0), size);
-      }
-    });
+                    mask = outputs.size() > 1 ? outputs[1].type : element::other, count](bases at, void*) {
+    copy_elements(over, at, size);
     const auto each = static_cast<std::int64_t>(element_size(mask));
     for (std::int64_t i = 0; i < count && mask != element::other; ++i) write(mask, at[2] + i * each, 1);
   };
   return function(q, outputs, run);
-}
-
-// Results known in phase one: the bytes are copied from there.
-made known(const request& q, const types& outputs, std::vector<std::byte> bytes_of_it) {
-  if (!is_row_major(outputs[0])) refuse("a result that is not row-major");
-  return function(q, outputs, [data = std::move(bytes_of_it)](std::span<std::byte* const> at, void*) {
-    std::memcpy(at[0], data.data(), data.size());
-  });
-}
-
-std::vector<std::byte> bytes_of(const std::vector<std::int64_t>& values) {
-  std::vector<std::byte> data(values.size() * sizeof(std::int64_t));
-  if (!values.empty()) std::memcpy(data.data(), values.data(), data.size());
-  return data;
 }
 
 std::vector<std::int64_t> shape_asked(const request& q) {
@@ -79,14 +60,14 @@ types shape_type(const request& q) {
   return {dense(element::i64, {static_cast<std::int64_t>(shape_asked(q).size())})};
 }
 made shape_values(const request& q, const types& outputs) {
-  return known(q, outputs, bytes_of(shape_asked(q)));
+  return known(q, outputs, shape_asked(q));
 }
 types size_type(const request& q) {
   (void)input(q, 0);
   return {dense(element::i64, {})};
 }
 made size_value(const request& q, const types& outputs) {
-  return known(q, outputs, bytes_of({count_of(shape_of(q, 0))}));
+  return known(q, outputs, {count_of(shape_of(q, 0))});
 }
 
 types filled_type(const request& q) {
@@ -139,18 +120,18 @@ types range_type(const request& q) {
   return {dense(r.type, {r.count})};
 }
 made range(const request& q, const types& outputs) {
-  return function(q, outputs,
-                  [r = range_of(q), by = strides_of(outputs[0])[0], size = element_size(outputs[0].type)](
-                      std::span<std::byte* const> at, void*) {
-                    for (std::int64_t i = 0; i < r.count; ++i) {
-                      if (is_integer(r.type)) {
-                        const std::int64_t value = sum(r.whole_start, times(i, r.whole_step));
-                        store_as<std::int64_t>(r.type)(&value, at[0] + i * by, static_cast<std::int64_t>(size), 1);
-                      } else {
-                        write(r.type, at[0] + i * by, r.start + static_cast<double>(i) * r.step);
-                      }
-                    }
-                  });
+  return function(
+      q, outputs,
+      [r = range_of(q), by = strides_of(outputs[0])[0], size = element_size(outputs[0].type)](bases at, void*) {
+        for (std::int64_t i = 0; i < r.count; ++i) {
+          if (is_integer(r.type)) {
+            const std::int64_t value = sum(r.whole_start, times(i, r.whole_step));
+            store_as<std::int64_t>(r.type)(&value, at[0] + i * by, static_cast<std::int64_t>(size), 1);
+          } else {
+            write(r.type, at[0] + i * by, r.start + static_cast<double>(i) * r.step);
+          }
+        }
+      });
 }
 
 types eye_type(const request& q) {
@@ -161,7 +142,7 @@ types eye_type(const request& q) {
 }
 made eye(const request& q, const types& outputs) {
   const auto k = std::clamp<std::int64_t>(attribute_or<std::int64_t>(q, "k", 0), -most_extent, most_extent);
-  return function(q, outputs, [k, t = outputs[0], by = strides_of(outputs[0])](std::span<std::byte* const> at, void*) {
+  return function(q, outputs, [k, t = outputs[0], by = strides_of(outputs[0])](bases at, void*) {
     for (std::int64_t r = 0; r < t.shape[0]; ++r) {
       for (std::int64_t c = 0; c < t.shape[1]; ++c) write(t.type, at[0] + r * by[0] + c * by[1], c - r == k ? 1 : 0);
     }

@@ -37,14 +37,12 @@ made window_values(const request& q, const types& outputs) {
   const std::int64_t n = outputs[0].shape[0];
   const bool periodic = attribute_or<std::int64_t>(q, "periodic", 1) != 0;
   const auto period = static_cast<double>(std::max<std::int64_t>(periodic ? n : n - 1, 1));
-  return function(
-      q, outputs,
-      [n, period, type = outputs[0].type, by = strides_of(outputs[0])[0]](std::span<std::byte* const> at, void*) {
-        for (std::int64_t i = 0; i < n; ++i) {
-          const double angle = 2 * std::numbers::pi * static_cast<double>(i) / period;
-          write(type, at[0] + i * by, W.first - W.second * std::cos(angle) + W.third * std::cos(2 * angle));
-        }
-      });
+  return function(q, outputs, [n, period, type = outputs[0].type, by = strides_of(outputs[0])[0]](bases at, void*) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double angle = 2 * std::numbers::pi * static_cast<double>(i) / period;
+      write(type, at[0] + i * by, W.first - W.second * std::cos(angle) + W.third * std::cos(2 * angle));
+    }
+  });
 }
 
 // Sums over a row of real or complex numbers, by the roots of unity of the transform's length. The roots lie in the
@@ -134,22 +132,20 @@ made dft(const request& q, const types& outputs) {
     y_by.erase(y_by.begin() + at);
   }
   const auto run = [=, count = x.shape[p.axis], complex = x.shape.back() == 2, type = x.type,
-                    over = nest{rest, {x_by, y_by}}](std::span<std::byte* const> at, void* workspace) {
+                    over = nest{rest, {x_by, y_by}}](bases at, void* workspace) {
     const transform f{p.length, p.inverse, workspace};
-    over.rows(at, [&](std::byte* const* row) {
-      for (std::int64_t r = 0; r < over.row(); ++r) {
-        const std::byte* from = row[0] + r * over.stride(0);
-        const auto element_at = [&](std::int64_t i, double& a, double& b) {
-          a = read(type, from + i * x_step);
-          b = complex ? read(type, from + i * x_step + x_part) : 0;
-        };
-        for (std::int64_t k = 0; k < p.results; ++k) {
-          double real = 0, imaginary = 0;
-          f(k, count, element_at, real, imaginary);
-          std::byte* to = row[1] + r * over.stride(1) + k * y_step;
-          write(type, to, real);
-          write(type, to + y_part, imaginary);
-        }
+    over.each(at, [&](const nest::point& here) {
+      const std::byte* from = here[0];
+      const auto element_at = [&](std::int64_t i, double& a, double& b) {
+        a = read(type, from + i * x_step);
+        b = complex ? read(type, from + i * x_step + x_part) : 0;
+      };
+      for (std::int64_t k = 0; k < p.results; ++k) {
+        double real = 0, imaginary = 0;
+        f(k, count, element_at, real, imaginary);
+        std::byte* to = here[1] + k * y_step;
+        write(type, to, real);
+        write(type, to + y_part, imaginary);
       }
     });
   };
@@ -188,7 +184,7 @@ made stft(const request& q, const types& outputs) {
   const bool windowed = has(q, 2);
   const auto run = [=, complex = shape_of(q, 0)[2] == 2, type = input(q, 0).type, x_by = strides_of(input(q, 0)),
                     window_by = windowed ? strides_of(input(q, 2))[0] : 0, y = outputs[0],
-                    y_by = strides_of(outputs[0])](std::span<std::byte* const> at, void* workspace) {
+                    y_by = strides_of(outputs[0])](bases at, void* workspace) {
     const transform f{p.length, false, workspace};
     for (std::int64_t n = 0; n < y.shape[0]; ++n) {
       for (std::int64_t frame = 0; frame < p.frames; ++frame) {
@@ -233,23 +229,21 @@ std::vector<std::int64_t> mel_corners(const request& q, std::int64_t bands, std:
 }
 made mel(const request& q, const types& outputs) {
   const std::int64_t bins = outputs[0].shape[0], bands = outputs[0].shape[1];
-  return function(q, outputs,
-                  [=, corners = mel_corners(q, bands, bins), type = outputs[0].type, by = strides_of(outputs[0])](
-                      std::span<std::byte* const> at, void*) {
-                    for (std::int64_t m = 0; m < bands; ++m) {
-                      const auto c = static_cast<std::size_t>(m);
-                      const std::int64_t low = corners[c], middle = corners[c + 1], high = corners[c + 2];
-                      for (std::int64_t b = 0; b < bins; ++b) {
-                        double v = 0;
-                        if (b == middle) v = 1;
-                        if (b >= low && b < middle)
-                          v = static_cast<double>(b - low) / static_cast<double>(middle - low);
-                        if (b > middle && b < high)
-                          v = static_cast<double>(high - b) / static_cast<double>(high - middle);
-                        write(type, at[0] + b * by[0] + m * by[1], v);
-                      }
-                    }
-                  });
+  return function(
+      q, outputs,
+      [=, corners = mel_corners(q, bands, bins), type = outputs[0].type, by = strides_of(outputs[0])](bases at, void*) {
+        for (std::int64_t m = 0; m < bands; ++m) {
+          const auto c = static_cast<std::size_t>(m);
+          const std::int64_t low = corners[c], middle = corners[c + 1], high = corners[c + 2];
+          for (std::int64_t b = 0; b < bins; ++b) {
+            double v = 0;
+            if (b == middle) v = 1;
+            if (b >= low && b < middle) v = static_cast<double>(b - low) / static_cast<double>(middle - low);
+            if (b > middle && b < high) v = static_cast<double>(high - b) / static_cast<double>(high - middle);
+            write(type, at[0] + b * by[0] + m * by[1], v);
+          }
+        }
+      });
 }
 
 constexpr definition signal_table[] = {

@@ -1,5 +1,6 @@
 // Convolutions, of floats and of bytes, and the transposed one.
 #include <algorithm>
+#include <optional>
 
 #include "op/operators/place.hpp"
 #include "op/operators/quantized.hpp"
@@ -21,8 +22,8 @@ std::int64_t groups_of(const request& q) {
   return attribute_or<std::int64_t>(q, "group", 1);
 }
 
-shape convolved_shape(const request& q, std::size_t x_at, std::size_t w_at) {
-  const shape &x = shape_of(q, x_at), &w = shape_of(q, w_at);
+shape convolved_shape(const request& q, std::size_t w_at) {
+  const shape &x = shape_of(q, 0), &w = shape_of(q, w_at);
   if (x.size() < 3 || x.size() != w.size()) refuse("input and weights are not of one rank of 3 or more");
   const std::int64_t groups = groups_of(q);
   if (groups < 1 || groups > most_extent || w[1] * groups != x[1] || w[0] % groups != 0) {
@@ -31,14 +32,14 @@ shape convolved_shape(const request& q, std::size_t x_at, std::size_t w_at) {
   return windowed(q, x, w[0], window_of(q, x, {w.begin() + 2, w.end()}));
 }
 
-convolved convolved_of(const request& q, std::size_t x_at, std::size_t w_at, const tensor_type& y) {
+convolved convolved_of(const request& q, std::size_t w_at, const tensor_type& y, std::optional<window> over = {}) {
   convolved c;
-  c.x = shape_of(q, x_at);
+  c.x = shape_of(q, 0);
   c.w = shape_of(q, w_at);
   c.y = y.shape;
-  c.over = window_of(q, c.x, {c.w.begin() + 2, c.w.end()});
+  c.over = over ? *std::move(over) : window_of(q, c.x, {c.w.begin() + 2, c.w.end()});
   c.groups = groups_of(q);
-  c.x_by = strides_of(input(q, x_at));
+  c.x_by = strides_of(input(q, 0));
   c.w_by = strides_of(input(q, w_at));
   c.y_by = strides_of(y);
   c.spatial = {c.y.begin() + 2, c.y.end()};
@@ -83,14 +84,14 @@ void each_term(const convolved& c, const std::byte* x, const std::byte* w, std::
 types convolution_type(const request& q) {
   (void)require_real(q, 0);
   require_same_types(q);
-  const shape to = convolved_shape(q, 0, 1);
+  const shape to = convolved_shape(q, 1);
   if (has(q, 2) && shape_of(q, 2) != shape{to[1]}) refuse("the bias has not one value per output channel");
   return {dense(input(q, 0).type, to)};
 }
 made convolution(const request& q, const types& outputs) {
   const bool biased = has(q, 2);
-  const auto run = [=, c = convolved_of(q, 0, 1, outputs[0]), type = outputs[0].type,
-                    bias_by = biased ? strides_of(input(q, 2))[0] : 0](std::span<std::byte* const> at, void*) {
+  const auto run = [=, c = convolved_of(q, 1, outputs[0]), type = outputs[0].type,
+                    bias_by = biased ? strides_of(input(q, 2))[0] : 0](bases at, void*) {
     each_result(c, at[biased ? 3 : 2], [&](std::int64_t n, std::int64_t m, const place& p, std::byte* to) {
       double total = biased ? read(type, at[2] + m * bias_by) : 0;
       each_term(c, at[0], at[1], n, m, p, [&](const std::byte* x, const std::byte* w) {
@@ -106,8 +107,8 @@ made bytes_convolution(const request& q, const types& outputs, std::size_t w_at,
                        std::size_t bias) {
   const numbers_operand shift = bias == 0 ? numbers_operand{} : numbers_of(q, bias, outputs[0].shape[1]);
   const std::size_t w_operand = operand_of(q, w_at), y = operands_of(q).size();
-  const auto run = [=, c = convolved_of(q, 0, w_at, outputs[0]), x_type = input(q, 0).type,
-                    w_type = input(q, w_at).type](std::span<std::byte* const> at, void*) {
+  const auto run = [=, c = convolved_of(q, w_at, outputs[0]), x_type = input(q, 0).type, w_type = input(q, w_at).type](
+                       bases at, void*) {
     each_result(c, at[y], [&](std::int64_t n, std::int64_t m, const place& p, std::byte* to) {
       const std::int64_t x_zero = scale.a_zero(at, 0), w_zero = scale.b_zero(at, m);
       auto total = static_cast<std::int64_t>(shift.at(at, m, 0));
@@ -125,7 +126,7 @@ made bytes_convolution(const request& q, const types& outputs, std::size_t w_at,
 types integer_convolution_type(const request& q) {
   require_bytes(q, 0);
   require_bytes(q, 1);
-  return {dense(element::i32, convolved_shape(q, 0, 1))};
+  return {dense(element::i32, convolved_shape(q, 1))};
 }
 made integer_convolution(const request& q, const types& outputs) {
   return bytes_convolution(q, outputs, 1, integer_rescaling(q, 2, 3, element::i32, {1, outputs[0].shape[1]}), 0);
@@ -135,7 +136,7 @@ types linear_convolution_type(const request& q) {
   require_bytes(q, 3);
   require_bytes(q, 7);
   if (has(q, 8) && input(q, 8).type != element::i32) refuse("the bias is not i32");
-  return {dense(input(q, 7).type, convolved_shape(q, 0, 3))};
+  return {dense(input(q, 7).type, convolved_shape(q, 3))};
 }
 made linear_convolution(const request& q, const types& outputs) {
   return bytes_convolution(q, outputs, 3, linear_rescaling(q, {1, outputs[0].shape[1]}), has(q, 8) ? 8 : 0);
@@ -191,20 +192,9 @@ types spread_type(const request& q) {
   return {dense(input(q, 0).type, to)};
 }
 made spread(const request& q, const types& outputs) {
-  const spreading s = spreading_of(q);
-  convolved c;
-  c.over = s.over;
-  c.groups = groups_of(q);
-  c.x = shape_of(q, 0);
-  c.w = shape_of(q, 1);
-  c.y = outputs[0].shape;
-  c.x_by = strides_of(input(q, 0));
-  c.w_by = strides_of(input(q, 1));
-  c.y_by = strides_of(outputs[0]);
-  c.spatial = {c.y.begin() + 2, c.y.end()};
+  const convolved c = convolved_of(q, 1, outputs[0], spreading_of(q).over);
   const bool biased = has(q, 2);
-  const auto run = [=, type = outputs[0].type, bias_by = biased ? strides_of(input(q, 2))[0] : 0](
-                       std::span<std::byte* const> at, void*) {
+  const auto run = [=, type = outputs[0].type, bias_by = biased ? strides_of(input(q, 2))[0] : 0](bases at, void*) {
     const std::int64_t in_each = c.x[1] / c.groups, out_each = c.w[1];
     each_result(c, at[biased ? 3 : 2], [&](std::int64_t n, std::int64_t m, const place& p, std::byte* to) {
       double total = biased ? read(type, at[2] + m * bias_by) : 0;

@@ -13,6 +13,9 @@ namespace berth::op {
 
 inline constexpr std::size_t most_operands = 64;  // that one kernel walks over together
 
+// The operands of a run, by their first elements.
+using bases = std::span<std::byte* const>;
+
 // Made in phase one. Drops dimensions of 1 and puts the others in the order of the last operand's memory. Joins
 // dimensions that follow one another in all operands. Walking allocates nothing.
 class nest {
@@ -27,9 +30,24 @@ class nest {
   [[nodiscard]] std::int64_t stride(std::size_t operand) const noexcept { return row_strides_[operand]; }
   [[nodiscard]] std::size_t operands() const noexcept { return row_strides_.size(); }
 
+  // One element of a row: here[k] is its address in operand k.
+  struct point {
+    std::byte* const* row;
+    const std::int64_t* by;
+    std::int64_t i;
+    [[nodiscard]] std::byte* operator[](std::size_t operand) const noexcept { return row[operand] + i * by[operand]; }
+  };
+  // f(here) for every element.
+  template <class F>
+  void each(bases base, F&& f) const {
+    rows(base, [&](std::byte* const* row) {
+      for (std::int64_t i = 0; i < row_; ++i) f(point{row, row_strides_.data(), i});
+    });
+  }
+
   // f(at) for every row, `at` the addresses of its first elements.
   template <class F>
-  void rows(std::span<std::byte* const> base, F&& f) const {
+  void rows(bases base, F&& f) const {
     if (empty_) return;
     std::array<std::byte*, most_operands> at;
     for (std::size_t k = 0; k < row_strides_.size(); ++k) at[k] = base[k];

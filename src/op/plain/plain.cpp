@@ -73,6 +73,15 @@ void copy_row(const std::byte* from, std::int64_t from_by, std::byte* to, std::i
   each(std::uint64_t{});
 }
 
+}  // namespace
+
+void copy_elements(const nest& over, bases at, std::size_t size) noexcept {
+  over.rows(at,
+            [&](std::byte* const* row) { copy_row(row[0], over.stride(0), row[1], over.stride(1), over.row(), size); });
+}
+
+namespace {
+
 class copy_operation final : public plain_operation {
  public:
   copy_operation(const request& q, const std::vector<tensor_type>& outputs, std::vector<strided_copy> each,
@@ -103,9 +112,7 @@ class copy_operation final : public plain_operation {
     }
     for (const pass& p : passes_) {
       const std::array<std::byte*, 2> base{at(p.copy.from) + p.copy.from_offset, at(p.copy.to) + p.copy.to_offset};
-      p.over.rows(base, [&](std::byte* const* row) {
-        copy_row(row[0], p.over.stride(0), row[1], p.over.stride(1), p.over.row(), size_);
-      });
+      copy_elements(p.over, base, size_);
     }
   }
   std::vector<pass> passes_;

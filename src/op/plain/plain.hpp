@@ -36,7 +36,7 @@ class plain_operation : public operation {
     return static_cast<std::byte*>(addresses_[operand]);
   }
   [[nodiscard]] void* workspace() const noexcept { return workspace_; }
-  [[nodiscard]] std::span<std::byte* const> all() const noexcept {
+  [[nodiscard]] bases all() const noexcept {
     return {reinterpret_cast<std::byte* const*>(addresses_.data()), addresses_.size()};
   }
 
@@ -57,6 +57,9 @@ class plain_operation : public operation {
 [[nodiscard]] strides broadcast_strides(const tensor_type& t, const shape& s);
 
 using made = std::unique_ptr<operation>;
+
+// Copies the elements of operand 0, of `size` bytes each, to operand 1.
+void copy_elements(const nest& over, bases at, std::size_t size) noexcept;
 
 // Copies of strided elements: from operand and offset to result and offset, of one shape.
 struct strided_copy {
@@ -126,7 +129,7 @@ class function_operation final : public plain_operation {
   void compute() noexcept override { f_(all(), plain_operation::workspace()); }
   F f_;
 };
-// f(std::span<std::byte* const> operands, void* workspace), which allocates nothing and does not throw.
+// f(bases operands, void* workspace), which allocates nothing and does not throw.
 template <class F>
 [[nodiscard]] made function(const request& q, const std::vector<tensor_type>& outputs, F f, bytes workspace = 0,
                             const char* what = "") {

@@ -1,0 +1,158 @@
+// A TensorFlow Lite model's first subgraph as a planning problem.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "model/files/checks.hpp"
+#include "model/files/readers.hpp"
+#include "model/files/text.hpp"
+#include "model/tflite.hpp"
+
+namespace berth::model {
+namespace {
+
+// The plan that the file has, for the first subgraph. Cost: O(n log n) of tensors and operands.
+class offline_places {
+ public:
+  explicit offline_places(tflite_graph& g) : g_{g}, offsets_{g.offline_plan()} {
+    for (std::size_t t = 0; t < g.subgraphs.front().tensors.size(); ++t) {
+      sizes_.push_back(at(t) ? g.size_of(0, t, tflite_sizes::lite) : 0);
+    }
+    const tflite_subgraph& first = g.subgraphs.front();
+    for (std::size_t op = 0; op < first.operators.size() && !offsets_.empty(); ++op) find_parts(op);
+  }
+
+  // The offset of tensor t, if it has one.
+  [[nodiscard]] std::optional<bytes> at(std::size_t t) const {
+    if (t >= offsets_.size() || offsets_[t] < 0) return std::nullopt;
+    const tflite_tensor& it = g_.subgraphs.front().tensors[t];
+    if (it.constant || it.lower == tflite_tensor::never) return std::nullopt;
+    return static_cast<bytes>(offsets_[t]);
+  }
+
+  [[nodiscard]] bool has_parts() const { return !in_scratch_.empty(); }
+
+  // When tensor t has bytes of its own; empty: it is a part of scratch throughout.
+  [[nodiscard]] std::vector<plan::interval> lifetimes(std::size_t t) const {
+    const tflite_tensor& it = g_.subgraphs.front().tensors[t];
+    const auto parts = in_scratch_.find(t);
+    if (parts == in_scratch_.end()) return {{it.lower, it.upper}};
+    return without_gaps({it.lower, it.upper}, parts->second).value_or(std::vector<plan::interval>{});
+  }
+
+  // Throws input_error where two tensors share a byte while both are alive.
+  void verify() const {
+    struct life {
+      plan::interval live;
+      std::size_t tensor;
+    };
+    std::vector<life> all;
+    for (std::size_t t = 0; t < sizes_.size(); ++t) {
+      if (sizes_[t] == 0) continue;
+      for (const plan::interval& live : lifetimes(t)) all.push_back({live, t});
+    }
+    std::ranges::stable_sort(all, {}, [](const life& l) { return l.live.lower; });
+    std::map<bytes, life> alive;  // by offset; no two share a byte
+    for (const life& it : all) {
+      const bytes from = *at(it.tensor), to = from + sizes_[it.tensor];
+      auto next = alive.lower_bound(from);
+      const auto ends = [&](const life& other) {
+        if (other.live.upper > it.live.lower) fail(other.tensor, it.tensor);
+      };
+      while (next != alive.end() && next->first < to) {
+        ends(next->second);
+        next = alive.erase(next);
+      }
+      while (next != alive.begin()) {
+        const auto before = std::prev(next);
+        if (before->second.live.upper > it.live.lower) {
+          if (before->first + sizes_[before->second.tensor] > from) fail(before->second.tensor, it.tensor);
+          break;
+        }
+        alive.erase(before);
+      }
+      alive.insert_or_assign(from, it);
+    }
+  }
+
+ private:
+  // Finds the tensors of an operator that lie in its largest scratch: the arena of Ethos-U has the operator's inputs
+  // and outputs in it.
+  void find_parts(std::size_t op) {
+    const tflite_subgraph& first = g_.subgraphs.front();
+    std::vector<std::int32_t> touched = g_.file.numbers(first.operators[op], tflite_field::operation::inputs);
+    const auto outputs = g_.file.numbers(first.operators[op], tflite_field::operation::outputs);
+    touched.insert(touched.end(), outputs.begin(), outputs.end());
+    std::optional<std::size_t> largest;
+    for (const std::int32_t i : touched) {
+      const auto t = static_cast<std::size_t>(i);
+      if (i >= 0 && first.tensors[t].scratch && at(t) && (!largest || sizes_[t] > sizes_[*largest])) largest = t;
+    }
+    if (!largest) return;
+    const bytes from = *at(*largest), to = from + sizes_[*largest];
+    const auto now = static_cast<plan::tick>(op);
+    for (const std::int32_t i : touched) {
+      const auto t = static_cast<std::size_t>(i);
+      if (i < 0 || t == *largest || !at(t) || *at(t) < from || *at(t) + sizes_[t] > to) continue;
+      in_scratch_[t].push_back({now, now + 1});
+    }
+  }
+
+  [[noreturn]] void fail(std::size_t a, std::size_t b) const {
+    const auto named = [&](std::size_t t) {
+      return g_.called(0, t) + " at " + std::to_string(*at(t)) + " to " + std::to_string(*at(t) + sizes_[t]);
+    };
+    g_.file.fail(std::string{offline_plan_name} + " puts " + named(a) + " and " + named(b) + " while both are alive");
+  }
+
+  tflite_graph& g_;
+  std::vector<std::int32_t> offsets_;
+  std::vector<bytes> sizes_;                                                 // of tensors with an offset
+  std::unordered_map<std::size_t, std::vector<plan::interval>> in_scratch_;  // by tensor
+};
+
+}  // namespace
+
+bool has_tensors_in_scratch(tflite_graph& g) {
+  return offline_places{g}.has_parts();
+}
+
+problem_file read_tflite(const std::string& path, std::string_view text, const dimensions& said) {
+  tflite_graph graph = read_tflite_graph(path, text, tflite_reads::first, said);
+  problem_file out;
+  out.path = path;
+  out.problem.alignment = 16;
+  const auto& tensors = graph.subgraphs.front().tensors;
+  const offline_places places{graph};
+  places.verify();
+  graph.open = graph.scalars = 0;  // counted below
+  std::size_t pinned = 0, parts = 0;
+  std::unordered_set<std::string> taken;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const tflite_tensor& it = tensors[t];
+    if (it.lower == tflite_tensor::never || it.constant) continue;
+    plan::buffer b{.name = graph.key_of(0, t), .size = graph.size_of(0, t, tflite_sizes::lite)};
+    std::vector<plan::interval> lifetimes = places.lifetimes(t);
+    b.offset = places.at(t);
+    pinned += b.offset ? 1 : 0;
+    if (lifetimes.empty()) {
+      ++parts;
+      continue;
+    }
+    while (!taken.insert(b.name).second) b.name += "#" + std::to_string(t);
+    b.live = {lifetimes.front().lower, lifetimes.back().upper};
+    if (lifetimes.size() > 1) b.lifetimes = std::move(lifetimes);
+    out.problem.add(std::move(b));
+  }
+  make_good_ids(out);
+  out.notes = graph.notes();
+  if (pinned != 0) {
+    out.notes.push_back("the file's " + std::string{offline_plan_name} + " has the offsets of " +
+                        std::to_string(pinned) + " tensors");
+  }
+  if (parts != 0) out.notes.push_back(std::to_string(parts) + " tensors lie in the scratch of their operators");
+  return out;
+}
+
+}  // namespace berth::model
