@@ -145,21 +145,57 @@ tflite_graph read_tflite_graph(const std::string& path, std::string_view text, t
   return static_cast<tflite_graph&&>(reader);
 }
 
-problem_file read_tflite(const std::string& path, std::string_view text) {
+namespace {
+
+// The uses of a subgraph's tensors, by buffer. `buffer_of`: by tensor; no_tensor: none.
+constexpr std::size_t no_tensor = SIZE_MAX;
+
+void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::size_t>& buffer_of) {
+  auto& uses = out.traffic.emplace().uses;
+  uses.resize(out.problem.buffers.size());
+  const std::vector<flatbuffer::place>& operators = graph.subgraphs.front().operators;
+  for (std::size_t op = 0; op < operators.size(); ++op) {
+    for (const unsigned field : {tflite_field::operation::inputs, tflite_field::operation::outputs}) {
+      std::vector<std::int32_t> all = graph.file.numbers(operators[op], field);
+      std::ranges::sort(all);  // one that an operator reads twice is touched once
+      all.erase(std::unique(all.begin(), all.end()), all.end());
+      for (const std::int32_t t : all) {
+        const std::size_t b = t < 0 ? no_tensor : buffer_of[static_cast<std::size_t>(t)];
+        if (b == no_tensor) continue;
+        uses[b].push_back({.at = static_cast<plan::tick>(op),
+                           .touched = static_cast<double>(out.problem.buffers[b].size),
+                           .write = field == tflite_field::operation::outputs});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+problem_file read_tflite(const std::string& path, std::string_view text, reads what) {
   tflite_graph graph = read_tflite_graph(path, text, tflite_reads::first);
+  const auto end = std::max<plan::tick>(1, static_cast<plan::tick>(graph.subgraphs.front().operators.size()));
   problem_file out;
   out.path = path;
   out.problem.alignment = 16;
   std::unordered_set<std::string> taken;
   const auto& tensors = graph.subgraphs.front().tensors;
+  std::vector<std::size_t> buffer_of(tensors.size(), no_tensor);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const tflite_tensor& it = tensors[t];
-    if (it.lower == never || it.constant) continue;
+    const bool weight = it.constant && what == reads::uses;
+    if (!weight && (it.lower == never || it.constant)) continue;
     std::string id = it.name.empty() ? "#" + std::to_string(t) : it.name;
     while (!taken.insert(id).second) id += "#" + std::to_string(t);
-    out.problem.add(
-        {.name = std::move(id), .size = graph.size_of(0, t, tflite_sizes::lite), .live = {it.lower, it.upper}});
+    const plan::index b =
+        out.problem.add({.name = std::move(id),
+                         .size = graph.size_of(0, t, tflite_sizes::lite),
+                         .live = weight ? plan::interval{0, end} : plan::interval{it.lower, it.upper}});
+    buffer_of[t] = b;
+    if (weight) out.weights.push_back(b);
+    if (what == reads::uses && it.variable) out.problem.buffers[b].alias_group = b;  // its contents stay between runs
   }
+  if (what == reads::uses) add_uses(out, graph, buffer_of);
   make_good_ids(out);
   if (graph.count > 1) {
     out.notes.push_back("the first of " + std::to_string(graph.count) +

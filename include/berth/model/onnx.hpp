@@ -19,6 +19,7 @@
 #include "berth/core/source_location.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/model/description.hpp"
+#include "berth/model/problem_file.hpp"
 
 namespace berth::model {
 
@@ -51,6 +52,8 @@ struct shapes_graph {
   // Nodes of the graph of which a second run may give something else: random ones (Dropout that trains, too), those of
   // domains that are not ONNX's, and those with such a node in a sub-graph. Rising.
   std::vector<std::uint32_t> once = {};
+  // Constants that nodes of the graph read. Constants that only sub-graphs read are missing.
+  std::vector<model_weight> weights = {};
   // False: a note says that something takes memory that is not counted, so that no plan is proved to be the least.
   bool counts_all = true;
 };

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "berth/model/memories.hpp"
 #include "berth/model/plan_file.hpp"
 #include "model/file.hpp"
 #include "model/files/json_fields.hpp"
@@ -20,7 +21,7 @@ json id_of(const problem_file& file, plan::index buffer) {
 }
 
 template <class List>
-std::unordered_map<std::string, plan::index> numbers_of(const List& named) {
+std::unordered_map<std::string, plan::index> places_by_name(const List& named) {
   std::unordered_map<std::string, plan::index> numbers;
   for (const auto& one : named) numbers.emplace(one.name, static_cast<plan::index>(numbers.size()));
   return numbers;
@@ -31,8 +32,8 @@ class moves_reader {
   moves_reader(const std::string& path, problem_file& file)
       : path_{path},
         file_{file},
-        buffers_{numbers_of(file.problem.buffers)},
-        pools_{numbers_of(file.problem.memories)} {}
+        buffers_{places_by_name(file.problem.buffers)},
+        pools_{places_by_name(file.problem.memories)} {}
 
   plan::moves_plan read(std::string_view text) {
     const json document = parse_json(path_, text);
@@ -159,12 +160,14 @@ std::string moves_json(const problem_file& file, const plan::moves_plan& answer,
                      {"begin_time", m.begin},
                      {"done_time", m.done}});
   }
-  const json more{{"access_time", answer.access},
-                  {"stall_time", answer.stall},
-                  {"unmoved_time", answer.unmoved ? json(*answer.unmoved) : json(nullptr)},
-                  {"cost_bound", answer.bound},
-                  {"copied_bytes", answer.copied},
-                  {"moves", std::move(moves)}};
+  json more{{"access_time", answer.access},
+            {"stall_time", answer.stall},
+            {"slowest_time", slowest_access(file)},
+            {"unmoved_time", answer.unmoved ? json(*answer.unmoved) : json(nullptr)},
+            {"cost_bound", answer.bound},
+            {"copied_bytes", answer.copied},
+            {"moves", std::move(moves)}};
+  if (!file.notes.empty()) more["notes"] = file.notes;
   plan::plan layout = answer.layout;
   layout.proof.clear();  // ids do not tell one stay of a buffer from another
   const std::string keys = more.dump(-1, ' ', true, json::error_handler_t::replace);

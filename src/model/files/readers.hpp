@@ -11,12 +11,12 @@
 namespace berth::model {
 
 // Of any format.
-[[nodiscard]] problem_file problem_of_text(const std::string& path, std::string_view text);
+[[nodiscard]] problem_file problem_of_text(const std::string& path, std::string_view text, reads what = reads::buffers);
 
 [[nodiscard]] problem_file read_problem_csv(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_problem_json(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_allocation_list(const std::string& path, std::string_view text);
-[[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text);
+[[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text, reads what = reads::buffers);
 [[nodiscard]] problem_file read_xla(const std::string& path, std::string_view text);
 [[nodiscard]] ggml_trace parse_ggml_trace(const std::string& path, std::string_view text);
 
