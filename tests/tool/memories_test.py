@@ -113,7 +113,8 @@ class Memories(unittest.TestCase):
         slow = ("--memory", "fast=40000,bandwidth=10", "--memory", "flash=1MiB,cost=1,bandwidth=2,holds=weights")
         got = self.plan(self.model(sizes=(64, 5000, 64), weights=(1, 1, 1000)), *slow)
         self.assertIn(("w2", "flash", "fast"), [(m["id"], m["from"], m["to"]) for m in got["moves"]])
-        self.assertLess(got["access_time"] + got["stall_time"], got["unmoved_time"])
+        self.assertLess(got["stall_time"], 10)  # the second node takes longer than the copy, and no memory is full
+        self.assertLess(got["access_time"], got["unmoved_time"])
         still = self.plan(self.model(sizes=(64, 5000, 64), weights=(1, 1, 1000)), *slow, "--no-copies")
         self.assertEqual((still["moves"], still["access_time"]), ([], got["unmoved_time"]))
 
