@@ -8,9 +8,72 @@
 #include "model/files/checks.hpp"
 
 namespace berth::model {
+namespace {
+
+// Calls visit(value, whether it is written) for what each node touches, every value once a node.
+template <class Visit>
+void for_each_touched(const graph& g, std::uint32_t n, std::vector<std::uint32_t>& last_reader, Visit visit) {
+  const node& it = g.nodes()[n];
+  for (const value_id v : it.inputs) {
+    if (last_reader[v.index] == n) continue;
+    last_reader[v.index] = n;
+    visit(v, false);
+  }
+  for (const value_id v : it.outputs) visit(v, true);
+}
+
+// Adds the weights as buffers, and the uses of all buffers. `buffer_of`: by root value, also of states.
+void add_uses(problem_file& file, const graph& g, const std::vector<std::uint32_t>& buffer_of,
+              const std::vector<std::uint32_t>& workspace_of, const std::vector<model_weight>& weights) {
+  const auto end = static_cast<plan::tick>(g.nodes().size()) + 2;
+  auto& uses = file.traffic.emplace().uses;
+  uses.resize(file.problem.buffers.size() + weights.size());
+  std::vector<std::uint32_t> last_reader(g.values().size(), UINT32_MAX);
+  for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
+    const plan::tick now = static_cast<plan::tick>(n) + 1;
+    for_each_touched(g, n, last_reader, [&](value_id v, bool write) {
+      const std::uint32_t b = buffer_of[g[v].root.index];
+      if (b == no_buffer) return;
+      uses[b].push_back({.at = now, .touched = static_cast<double>(g[v].size), .write = write});
+    });
+    const std::uint32_t scratch = workspace_of[n];  // is written and read
+    if (scratch == no_buffer) continue;
+    uses[scratch].push_back({.at = now, .touched = 2 * static_cast<double>(g.nodes()[n].workspace), .write = true});
+  }
+  for (const model_weight& w : weights) {
+    const plan::index b = file.problem.add({.name = w.name, .size = w.size, .live = {0, end}});
+    file.weights.push_back(b);
+    for (const std::uint32_t n : w.readers) {
+      uses[b].push_back({.at = static_cast<plan::tick>(n) + 1, .touched = static_cast<double>(w.size)});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<model_weight> weights_of(const graph& g, const std::function<std::string(value_id)>& name_of) {
+  std::vector<model_weight> weights;
+  std::vector<std::uint32_t> weight_of(g.values().size(), UINT32_MAX);
+  std::vector<std::uint32_t> last_reader(g.values().size(), UINT32_MAX);
+  for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
+    for_each_touched(g, n, last_reader, [&](value_id v, bool write) {
+      const value_id root = g[v].root;
+      if (write || g[root].kind != value_kind::constant || g[root].size == 0) return;
+      std::uint32_t& w = weight_of[root.index];
+      if (w == UINT32_MAX) {
+        w = static_cast<std::uint32_t>(weights.size());
+        weights.push_back({.name = name_of(root), .size = g[root].size, .readers = {}});
+      }
+      std::vector<std::uint32_t>& readers = weights[w].readers;
+      if (readers.empty() || readers.back() != n) readers.push_back(n);
+    });
+  }
+  return weights;
+}
 
 problem_file problem_of_graph(const std::string& path, const graph& g, const rules::placement& rules,
-                              const std::function<std::string(value_id)>& name_of) {
+                              const std::function<std::string(value_id)>& name_of,
+                              const std::vector<model_weight>* weights) {
   liveness live = find_lifetimes(g.structure(), rules);
   problem_file file;
   file.path = path;
@@ -37,10 +100,13 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
     const value& it = g.values()[v];
     if (it.kind != value_kind::state) continue;
     const plan::index state = file.problem.add({.name = name_of({v}), .size = it.size, .live = {0, end}});
+    live.buffer_of[v] = state;
+    if (weights != nullptr) file.problem.buffers[state].alias_group = state;  // its contents stay between runs
     for (plan::index other = 0; file.problem.conflicts && other < state; ++other) {
       file.problem.conflicts->push_back({other, state});
     }
   }
+  if (weights != nullptr) add_uses(file, g, live.buffer_of, live.workspace_of, *weights);
   make_good_ids(file);  // two readers of one input may each lay it out anew, under one name
   return file;
 }

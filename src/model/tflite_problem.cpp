@@ -112,13 +112,36 @@ class offline_places {
   std::unordered_map<std::size_t, std::vector<plan::interval>> in_scratch_;  // by tensor
 };
 
+constexpr std::size_t no_buffer = SIZE_MAX;
+
+// Adds the uses of a subgraph's tensors. `buffer_of`: by tensor; no_buffer: it has none.
+void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::size_t>& buffer_of) {
+  auto& uses = out.traffic.emplace().uses;
+  uses.resize(out.problem.buffers.size());
+  const std::vector<flatbuffer::place>& operators = graph.subgraphs.front().operators;
+  for (std::size_t op = 0; op < operators.size(); ++op) {
+    for (const unsigned field : {tflite_field::operation::inputs, tflite_field::operation::outputs}) {
+      std::vector<std::int32_t> all = graph.file.numbers(operators[op], field);
+      std::ranges::sort(all);  // one that an operator reads twice is touched once
+      all.erase(std::unique(all.begin(), all.end()), all.end());
+      for (const std::int32_t t : all) {
+        const std::size_t b = t < 0 ? no_buffer : buffer_of[static_cast<std::size_t>(t)];
+        if (b == no_buffer) continue;
+        uses[b].push_back({.at = static_cast<plan::tick>(op),
+                           .touched = static_cast<double>(out.problem.buffers[b].size),
+                           .write = field == tflite_field::operation::outputs});
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool has_tensors_in_scratch(tflite_graph& g) {
   return offline_places{g}.has_parts();
 }
 
-problem_file read_tflite(const std::string& path, std::string_view text, const dimensions& said) {
+problem_file read_tflite(const std::string& path, std::string_view text, const dimensions& said, reads what) {
   tflite_graph graph = read_tflite_graph(path, text, tflite_reads::first, said);
   problem_file out;
   out.path = path;
@@ -127,24 +150,33 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
   const offline_places places{graph};
   places.verify();
   graph.open = graph.scalars = 0;  // counted below
+  const auto end = std::max<plan::tick>(1, static_cast<plan::tick>(graph.subgraphs.front().operators.size()));
   std::size_t pinned = 0, parts = 0;
   std::unordered_set<std::string> taken;
+  std::vector<std::size_t> buffer_of(tensors.size(), no_buffer);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const tflite_tensor& it = tensors[t];
-    if (it.lower == tflite_tensor::never || it.constant) continue;
-    plan::buffer b{.name = graph.key_of(0, t), .size = graph.size_of(0, t, tflite_sizes::lite)};
-    std::vector<plan::interval> lifetimes = places.lifetimes(t);
-    b.offset = places.at(t);
-    pinned += b.offset ? 1 : 0;
-    if (lifetimes.empty()) {
-      ++parts;
-      continue;
+    const bool weight = it.constant && what == reads::uses;
+    if (!weight && (it.lower == tflite_tensor::never || it.constant)) continue;
+    plan::buffer b{.name = graph.key_of(0, t), .size = graph.size_of(0, t, tflite_sizes::lite), .live = {0, end}};
+    if (!weight) {
+      std::vector<plan::interval> lifetimes = places.lifetimes(t);
+      b.offset = places.at(t);
+      pinned += b.offset ? 1 : 0;
+      if (lifetimes.empty()) {
+        ++parts;
+        continue;
+      }
+      b.live = {lifetimes.front().lower, lifetimes.back().upper};
+      if (lifetimes.size() > 1) b.lifetimes = std::move(lifetimes);
     }
     while (!taken.insert(b.name).second) b.name += "#" + std::to_string(t);
-    b.live = {lifetimes.front().lower, lifetimes.back().upper};
-    if (lifetimes.size() > 1) b.lifetimes = std::move(lifetimes);
-    out.problem.add(std::move(b));
+    buffer_of[t] = out.problem.add(std::move(b));
+    if (weight) out.weights.push_back(static_cast<plan::index>(buffer_of[t]));
+    // Its contents stay between runs.
+    if (what == reads::uses && it.variable) out.problem.buffers[buffer_of[t]].alias_group = buffer_of[t];
   }
+  if (what == reads::uses) add_uses(out, graph, buffer_of);
   make_good_ids(out);
   out.notes = graph.notes();
   if (pinned != 0) {

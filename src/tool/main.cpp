@@ -40,6 +40,8 @@ constexpr verb verbs[] = {
 #endif
     {"bench", "The published table: memory taken one by one, pooled, without copies, all together", declare_bench},
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
+    {"memories", "The memories of known targets, for `berth plan --memories`, and where each figure is from",
+     declare_memories},
     {"calibrate", "From which size on scratch, the arena and malloc win, built as this is", declare_calibrate},
     {"replay", "An allocation log through a pool: what it needs, how fast it is", declare_replay},
     {"report", "The health of a plan, a log or a snapshot; who holds the memory at its peak; leaks", declare_report},

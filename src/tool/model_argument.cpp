@@ -7,6 +7,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/model/program.hpp"
 #include "model/file.hpp"
+#include "model/graph_problem.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/verb.hpp"
 
@@ -40,14 +41,15 @@ model::shapes_graph as_it_runs(model::description d) {
   model::program p = model::lower(std::move(d));
   model::shapes_graph whole{std::move(p.graph), {}, {}, {}, {}};
   for (const value& v : whole.graph.values()) whole.names.push_back(v.name);
+  whole.weights = model::weights_of(whole.graph, [&whole](value_id v) { return whole.names[v.index]; });
   return whole;
 }
 
 }  // namespace
 
-model::shapes_graph read_model_graph(const std::string& argument, const std::vector<std::string>& dims) {
+model::shapes_graph read_model_graph(const std::string& argument, const std::vector<std::string>& dims, bool runs) {
   if (argument.starts_with("builtin:")) return as_it_runs(read_model(argument, dims));
-  return read_onnx_graph(argument, model::read_file(argument), true, dims);
+  return read_onnx_graph(argument, model::read_file(argument), runs, dims);
 }
 
 model::shapes_graph read_onnx_graph(const std::string& path, std::string_view file, bool runs,

@@ -14,6 +14,7 @@
 
 #include "berth/core/contract.hpp"
 #include "berth/model/input_error.hpp"
+#include "berth/model/memories.hpp"
 #include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
@@ -27,7 +28,9 @@
 #include "model/files/plan_text.hpp"
 #include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
+#include "tool/memories.hpp"
 #include "tool/output.hpp"
+#include "tool/plan_call.hpp"
 #include "tool/plan_diff.hpp"
 #include "tool/plan_folder.hpp"
 #include "tool/plan_micro.hpp"
@@ -44,51 +47,6 @@
 
 namespace berth::tool {
 namespace {
-
-struct plan_call {
-  std::vector<std::string> files;
-  std::string file;  // the first
-  std::string out;
-  std::string prefix;  // of a C header's names
-  std::string rules;
-  std::string keep;          // a former plan
-  std::string proof;         // where to write why a search's bound holds
-  double keep_within = 1;    // percent of the arena that a new plan has to save
-  std::string diff;          // the same, to compare with
-  std::string growth = "0";  // of the arena that --diff allows
-  std::string effort = "normal";
-  std::string shard;                 // i/n, of a folder
-  std::vector<std::string> dims;     // name=N, of a model
-  std::vector<std::string> at;       // name=N, of a problem with dimensions
-  std::vector<std::string> scratch;  // operator=bytes, with --out FILE.tflite
-  std::string header;                // the same
-  std::optional<bytes> capacity;
-  plan::options options;
-  bool pipeline = false;
-  bool reorder = false;
-  bool recompute = false;       // with --reorder
-  std::string move;             // the same
-  std::optional<bytes> budget;  // the same
-  bool json = false;
-  bool quiet = false;
-};
-
-// What all buffers' bytes cost, each in its pool, and at the least.
-struct pool_cost {
-  double paid = 0, bound = 0;
-};
-
-// What came of a call.
-struct plan_answer {
-  plan::replanned found;
-  std::optional<pool_cost> cost;             // where pools have costs
-  std::optional<plan::symbolic_plan> order;  // for all values of the dimensions; `found` is then at the largest
-  std::optional<bytes> most_bytes;           // --at: the arena at the largest values
-  std::optional<plan::moves_plan> moves;     // with traffic; `found` is then of its stays
-  std::optional<plan_diff> diff;
-  std::optional<std::uint64_t> proof_steps;  // of the log that was written
-  double elapsed_ms = 0;
-};
 
 // Ctrl-C while a plan is being made: the best so far is taken. A second one ends the program as usual.
 std::atomic<bool> interrupted = false;
@@ -170,97 +128,6 @@ void write_out(const plan_call& call, const model::problem_file& file, const pla
              as_json ? json_of(call, file, got) : "");
 }
 
-std::string text_of_dimensions(const plan::symbolic_sizes& sizes) {
-  std::string text;
-  for (const plan::dimension& d : sizes.dimensions) {
-    text += (text.empty() ? "" : ", ") + d.name + " " + std::to_string(d.least) + " to " + std::to_string(d.most);
-  }
-  return text;
-}
-
-void print_moves(const plan::problem& p, const plan::moves_plan& answer) {
-  std::printf("  access time   %.6g%s\n", answer.access,
-              answer.moves.empty() ? ""
-              : answer.unmoved     ? (", without moves " + nlohmann::json(*answer.unmoved).dump()).c_str()
-                                   : ", without moves there is no plan");
-  std::printf("  stall         %.6g; access and stall are at least %.6g\n", answer.stall, answer.bound);
-  std::printf("  copied        %s\n", human_exactly(answer.copied).c_str());
-  for (const plan::move& m : answer.moves) {
-    const auto pool = [&](plan::index stay) { return printable(p.memories[answer.stays[stay].memory].name); };
-    std::printf("    %-12s %s -> %s, ticks %lld to %lld, time %.6g to %.6g\n",
-                printable(p.buffers[m.buffer].name).c_str(), pool(m.from).c_str(), pool(m.to).c_str(),
-                static_cast<long long>(m.during.lower), static_cast<long long>(m.during.upper), m.begin, m.done);
-  }
-}
-
-void print_pools(const model::problem_file& file, const plan::plan& answer) {
-  const std::vector<bytes> arena = model::arena_by_memory(file.problem, answer);
-  for (std::size_t m = 0; m < file.problem.memories.size(); ++m) {
-    const plan::memory& one = file.problem.memories[m];
-    std::printf("    %-12s%s%s\n", printable(one.name).c_str(), human_exactly(arena[m]).c_str(),
-                one.capacity ? (" of " + human_exactly(*one.capacity)).c_str() : "");
-  }
-}
-
-void print_table(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
-  const plan::problem& p = file.problem;
-  const plan::plan& answer = got.found.layout;
-  const double over = answer.lower_bound() == 0 ? 0
-                                                : 100.0 * static_cast<double>(answer.arena() - answer.lower_bound()) /
-                                                      static_cast<double>(answer.lower_bound());
-  std::printf("%s\n", printable(call.file == "-" ? "standard input" : call.file).c_str());
-  std::printf("  buffers       %zu\n", p.buffers.size());
-  if (got.order) {
-    std::printf("  dimensions    %s; what follows is at the largest values\n",
-                text_of_dimensions(*file.symbolic).c_str());
-    std::printf("  supports      %zu\n", got.order->supports.size());
-  }
-  // The arena is that of the stays where buffers move, and so is all that is said of it.
-  std::optional<model::problem_file> stays;
-  if (got.moves) stays = model::file_of_stays(file, *got.moves);
-  const model::problem_file& placed = stays ? *stays : file;
-  std::printf("  without reuse %s\n", human_exactly(model::no_reuse_bytes(placed)).c_str());
-  std::printf("  arena         %s", human_exactly(answer.arena()).c_str());
-  if (got.most_bytes) std::printf("; at the largest values %s", human_exactly(*got.most_bytes).c_str());
-  std::printf("\n");
-  print_pools(placed, answer);
-  std::printf("  lower bound   %s\n", human_exactly(answer.lower_bound()).c_str());
-  if (answer.optimal()) {
-    std::printf("  optimal       yes, proved\n");
-  } else if (!file.counts_all) {
-    std::printf("  optimal       not proved: a note names memory that is not counted\n");
-  } else {
-    std::printf("  optimal       not proved: at most %.3f %% above\n", over);
-  }
-  if (got.cost) {
-    std::printf("  cost          %.6g; ", got.cost->paid);
-    if (got.cost->paid <= got.cost->bound) {
-      std::printf("the least, proved\n");
-    } else {
-      std::printf("at least %.6g\n", got.cost->bound);
-    }
-  }
-  if (!p.reuse_penalties.empty()) std::printf("  reuse penalty %g\n", answer.reuse_penalty);
-  if (got.moves) print_moves(p, *got.moves);
-  if (!call.keep.empty()) {
-    std::printf("  moved         %zu buffers, %s%s\n", got.found.moved, human_exactly(got.found.moved_bytes).c_str(),
-                got.found.fewest ? "; fewer cannot, proved" : "");
-  }
-  if (got.diff) print(*got.diff, call.diff);
-  if (got.proof_steps) {
-    std::printf("  proof         %s: %llu steps, checked%s\n", printable(call.proof).c_str(),
-                static_cast<unsigned long long>(*got.proof_steps),
-                *got.proof_steps == 0 ? "; the certificate proves the bound" : "");
-  }
-  std::printf("  found by      %s, %llu search nodes, %.1f ms%s\n", std::string{answer.solver}.c_str(),
-              static_cast<unsigned long long>(answer.work), got.elapsed_ms,
-              !answer.deadline_hit ? ""
-              : interrupted        ? ", stopped by Ctrl-C"
-                                   : ", stopped by the deadline");
-  if (!call.out.empty()) std::printf("  written to    %s\n", printable(call.out).c_str());
-  for (const std::string& note : file.notes) std::printf("  note          %s\n", printable(note).c_str());
-}
-
 template <typename Answer>
 Answer taken(const plan_call& call, result<Answer> answer) {
   if (!answer) throw model::input_error(call.file, answer.error().what);
@@ -321,11 +188,17 @@ plan_answer plan_symbolic(const plan_call& call, model::problem_file& file) {
 
 plan_answer plan_moves(const plan_call& call, const model::problem_file& file) {
   if (!call.keep.empty()) throw usage_error("--keep: not for a problem with transfers, steps or uses");
-  if (ends_with(call.out, ".csv") || ends_with(call.out, ".h")) {
-    throw usage_error("--out: a plan with moves is written to .json or .html");
+  // Without links every buffer has one stay.
+  if (!file.traffic->links.empty() && (ends_with(call.out, ".csv") || ends_with(call.out, ".h"))) {
+    throw usage_error("--out: a plan with moves is written to .json or .html; with --memories also say --no-copies");
   }
   plan_answer got;
+  if (!model::reason_without_plan(file).empty()) {
+    got.found.layout.status = plan::status::infeasible;
+    return got;
+  }
   got.moves = taken(call, plan::solve_moves(file.problem, *file.traffic, call.options));
+  claim_only_what_counts(file, got.moves->layout);
   got.found.layout = got.moves->layout;
   return got;
 }
@@ -335,6 +208,9 @@ void require_good(const plan_call& call) {
   // A new plan may take the place of the former one, which --keep names; that of --diff is what the next is held to.
   refuse_input_as_output(call.out, call.files);
   refuse_input_as_output(call.proof, call.files, "--proof");
+  refuse_input_as_output(call.problem, call.files, "--problem");
+  if (call.problem == "-") throw usage_error("--problem: is standard output, which has the plan");
+  if (!call.problem.empty() && call.problem == call.out) throw usage_error("--problem: is the file of --out");
   if (!call.diff.empty()) refuse_input_as_output(call.out, {call.diff});
 }
 
@@ -351,7 +227,8 @@ int reorder(const plan_call& call) {
   const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() ||
                      !call.shard.empty() || !call.at.empty() || !call.prefix.empty() || !call.header.empty() ||
                      !call.proof.empty() || !call.scratch.empty() || call.capacity || call.options.penalty_first ||
-                     call.options.deadline_s || call.options.node_limit != 0;
+                     call.options.deadline_s || call.options.node_limit != 0 || call.memories.any() ||
+                     !call.problem.empty();
   if (other) {
     throw usage_error(
         "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute, --move and --out only");
@@ -376,7 +253,8 @@ int reorder(const plan_call& call) {
 
 int plan_into_model(const plan_call& call) {
   if (call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() || !call.at.empty() ||
-      !call.dims.empty() || !call.rules.empty() || call.capacity || call.options.penalty_first) {
+      !call.dims.empty() || !call.rules.empty() || call.capacity || call.options.penalty_first || call.memories.any() ||
+      !call.problem.empty()) {
     throw usage_error(
         "--out FILE.tflite: with one FILE, --scratch, --header, --prefix, --effort, --work, --threads and --deadline "
         "only");
@@ -400,7 +278,8 @@ int plan_into_model(const plan_call& call) {
 
 int plan_all(const plan_call& call) {
   if (call.files.size() > 1 || call.pipeline || !call.keep.empty() || !call.diff.empty() || !call.at.empty() ||
-      !call.dims.empty() || !call.prefix.empty() || !call.scratch.empty() || !call.header.empty()) {
+      !call.dims.empty() || !call.prefix.empty() || !call.scratch.empty() || !call.header.empty() ||
+      call.memories.any() || !call.problem.empty()) {
     throw usage_error(
         "a folder: with one DIR, --shard, --out, --capacity, --rules, --effort, --work, --threads, --deadline and "
         "--penalty-first only");
@@ -439,13 +318,18 @@ int plan_file(plan_call& call) {
   call.file = call.files.front();
   std::optional<progress_line> line{std::in_place, !call.json && !call.quiet};
   line->stage("reading " + file_name(call.file));
-  model::problem_file file = read_problem_arguments(call.files, call.pipeline, call.dims);
+  const std::vector<model::hierarchy_memory> memories =
+      call.memories.any() ? memories_named(call.memories) : std::vector<model::hierarchy_memory>{};
+  model::problem_file file = read_problem_arguments(call.files, call.pipeline, call.dims,
+                                                    memories.empty() ? model::reads::buffers : model::reads::uses);
   if (!call.rules.empty()) model::add_rules(file, call.rules);
+  if (!memories.empty()) model::place_in(file, memories, !call.memories.no_copies);
   if (call.capacity && !file.problem.memories.empty()) {
     throw usage_error("--capacity: the problem has pools with capacities of their own");
   }
   if (call.capacity) file.problem.capacity = call.capacity;
   model::require_valid(file);
+  if (!call.problem.empty()) model::write_file(call.problem, model::problem_json(file));
   require_offsets(call, file);
   if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
   call.options.stop = &interrupted;
@@ -477,7 +361,7 @@ int plan_file(plan_call& call) {
   const std::string text = call.json && call.out != "-" ? json_of(call, file, got) : "";
   line.reset();
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!call.json && !call.quiet && call.out != "-") print_table(call, file, got);
+  if (!call.json && !call.quiet && call.out != "-") print_table(call, file, got, interrupted);
   if (not_proved) std::rethrow_exception(not_proved);
   return got.diff && !got.diff->ok() ? answer_is_no : done;
 }
@@ -566,6 +450,10 @@ void declare_output(CLI::App& app, plan_call& call) {
                  "With --out FILE.tflite: a C header with the arena's size for the application")
       ->check(not_empty)
       ->type_name("FILE.h");
+  app.add_option("--problem", call.problem,
+                 "Also write the problem that is planned, as berth-problem/1, which has the same plan")
+      ->check(not_empty)
+      ->type_name("FILE.json");
   add_prefix_option(app, call.prefix);
 }
 
@@ -596,6 +484,7 @@ std::function<int()> declare_plan(CLI::App& app) {
   for (const auto& r : rules::all()) rules.emplace_back(r.name);
   app.add_option("--rules", call->rules, "Placement rules of a chip, besides the problem's own (see berth devices)")
       ->check(CLI::IsMember(rules));
+  add_memory_options(app, call->memories);
   declare_search(app, *call);
   declare_former_plan(app, *call);
   declare_output(app, *call);

@@ -1,6 +1,7 @@
 #include "tool/planned.hpp"
 
 #include "berth/model/input_error.hpp"
+#include "berth/model/memories.hpp"
 #include "berth/model/moves_file.hpp"
 #include "berth/plan/moves.hpp"
 #include "berth/plan/solve.hpp"
@@ -10,12 +11,15 @@
 namespace berth::tool {
 
 std::string reason_of(const model::problem_file& file, const plan::plan& answer) {
+  if (!file.problem.memories.empty()) {
+    if (std::string why = model::reason_without_plan(file); !why.empty()) return why;
+  }
   std::string text{answer.reason};
   if (text.rfind("buffer", 0) == 0 && answer.culprit < file.problem.buffers.size()) {
     text = "buffer '" + file.problem.buffers[answer.culprit].name + "'" + text.substr(6);
   }
   if (answer.number != 0) text += " (" + human_exactly(answer.number) + ")";
-  text += "; every plan needs at least " + human_exactly(answer.lower_bound());
+  if (answer.lower_bound() != 0) text += "; every plan needs at least " + human_exactly(answer.lower_bound());
   if (file.problem.capacity) text += ", the capacity is " + human_exactly(*file.problem.capacity);
   return text;
 }

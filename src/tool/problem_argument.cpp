@@ -62,7 +62,7 @@ std::string file_name(const std::string& path) {
 }
 
 model::problem_file read_problem_arguments(const std::vector<std::string>& arguments, bool pipeline,
-                                           const std::vector<std::string>& dims) {
+                                           const std::vector<std::string>& dims, model::reads what) {
   if (pipeline) {
     if (!dims.empty()) throw usage_error("--dim is for models, --pipeline for graphs");
     return model::read_pipeline(arguments);
@@ -71,15 +71,19 @@ model::problem_file read_problem_arguments(const std::vector<std::string>& argum
   const std::string& argument = arguments.front();
 #ifdef BERTH_TOOL_RUN
   if (names_a_model(argument)) {
-    model::shapes_graph m = read_model_graph(argument, dims);
-    auto file =
-        model::problem_of_graph(argument, m.graph, rules::host(), [&m](value_id v) { return m.names[v.index]; });
+    // Uses are those of a chip, which has neither this host's kernels nor its alignment.
+    const bool here = what == model::reads::buffers;
+    model::shapes_graph m = read_model_graph(argument, dims, here);
+    auto file = model::problem_of_graph(
+        argument, m.graph, here ? rules::host() : rules::unconstrained(), [&m](value_id v) { return m.names[v.index]; },
+        here ? nullptr : &m.weights);
     file.notes = std::move(m.notes);
     file.counts_all = m.counts_all;
     return file;
   }
 #endif
-  return model::read_problem(argument, dimensions_of(dims));
+  const model::dimensions said = dimensions_of(dims);
+  return what == model::reads::uses ? model::read_uses(argument, said) : model::read_problem(argument, said);
 }
 
 }  // namespace berth::tool

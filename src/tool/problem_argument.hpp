@@ -26,9 +26,10 @@ void add_dim_option(CLI::App& app, std::vector<std::string>& dims);
 // Returns the last part of a path, printable and short: for titles and lines of progress.
 [[nodiscard]] std::string file_name(const std::string& path);
 
-// Reads one argument, or with `pipeline` graphs that run one after the other. `dims`: "name=N" each. Throws usage_error
-// or input_error. Contract: there is an argument.
+// Reads one argument, or with `pipeline` graphs that run one after the other, which have no uses. `dims`: "name=N"
+// each. Throws usage_error or input_error. Contract: there is an argument.
 [[nodiscard]] model::problem_file read_problem_arguments(const std::vector<std::string>& arguments, bool pipeline,
-                                                         const std::vector<std::string>& dims);
+                                                         const std::vector<std::string>& dims,
+                                                         model::reads what = model::reads::buffers);
 
 }  // namespace berth::tool

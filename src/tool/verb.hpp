@@ -38,6 +38,7 @@ std::function<int()> declare_run(CLI::App& app);  // where built with kernels
 std::function<int()> declare_op(CLI::App& app);   // where built with kernels
 std::function<int()> declare_bench(CLI::App& app);
 std::function<int()> declare_devices(CLI::App& app);
+std::function<int()> declare_memories(CLI::App& app);
 std::function<int()> declare_calibrate(CLI::App& app);
 std::function<int()> declare_replay(CLI::App& app);
 std::function<int()> declare_report(CLI::App& app);

@@ -48,6 +48,22 @@ onnx_maker& domain(onnx_maker& m, const std::string& name) {
   return m;
 }
 
+TEST_F(onnx_shapes, weights_are_listed_with_the_nodes_that_read_them) {
+  onnx_maker m;
+  m.input("x", {4, 8}).floats("w", {8, 8}, std::vector<float>(64)).floats("b", {4, 8}, std::vector<float>(32));
+  m.floats("unread", {5}, std::vector<float>(5));
+  m.node("MatMul", {"x", "w"}, {"p"}).node("Add", {"p", "b"}, {"q"}).node("Add", {"b", "b"}, {"folded"});
+  m.node("MatMul", {"q", "w"}, {"y"}).node("Add", {"y", "b"}, {"z"}).output("z");
+  const shapes_graph read_back = read(m.text());
+  ASSERT_EQ(read_back.weights.size(), 2u);
+  EXPECT_EQ(read_back.weights[0].name, "w");
+  EXPECT_EQ(read_back.weights[0].size, 256u);
+  EXPECT_EQ(read_back.weights[0].readers, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(read_back.weights[1].name, "b");
+  EXPECT_EQ(read_back.weights[1].size, 128u);
+  EXPECT_EQ(read_back.weights[1].readers, (std::vector<std::uint32_t>{1, 3}));
+}
+
 TEST_F(onnx_shapes, what_is_random_or_foreign_runs_once) {
   onnx_maker inner;
   inner.node("RandomNormalLike", {"r"}, {"i"}).output("i");

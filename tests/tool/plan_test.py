@@ -160,7 +160,8 @@ class Verbs(unittest.TestCase):
         self.assertEqual((got["cost"], got["cost_bound"]), (5.5, 5.5))
         self.assertEqual([p["arena_bytes"] for p in got["pools"]], [10, 11])
         shown = self.run_berth("plan", problem).stdout
-        for line in ("    fast        10 B of 10 B\n", "    slow        11 B\n", "  cost          5.5; the least, proved\n"):
+        for line in ("    fast        10 B of 10 B; 1 buffer of 10 B, alive at once 10 B\n",
+                     "    slow        11 B; 2 buffers of 11 B, alive at once 11 B\n", "  cost          5.5; the least, proved\n"):
             self.assertIn(line, shown)
 
     def test_pins_that_clash_are_named(self):

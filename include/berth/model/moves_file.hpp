@@ -14,8 +14,9 @@ namespace berth::model {
 [[nodiscard]] problem_file file_of_stays(const problem_file& file, const plan::moves_plan& answer);
 
 // Returns the plan as plan_json() of the layout, one entry of `buffers` a stay. Adds access_time, stall_time,
-// unmoved_time (null: no plan without moves was found), cost_bound, copied_bytes and moves:[{id, from, to, start, end,
-// begin_time, done_time}]. Contract: file.traffic, and the plan has offsets and has passed verify().
+// slowest_time (slowest_access() in memories.hpp), unmoved_time (null: no plan without moves was found), cost_bound,
+// copied_bytes, the notes if there are any, and moves:[{id, from, to, start, end, begin_time, done_time}]. Contract:
+// file.traffic, and the plan has offsets and has passed verify().
 [[nodiscard]] std::string moves_json(const problem_file& file, const plan::moves_plan& answer, double elapsed_ms);
 
 // Reads such a plan back; `file` becomes stricter by its rules as in read_plan(). It may break any rule, which verify()

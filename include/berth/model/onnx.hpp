@@ -52,6 +52,8 @@ struct shapes_graph {
   // Nodes of the graph whose second run may differ: random ones (Dropout that trains, too) and those of domains other
   // than ONNX's. A sub-graph with such a node counts too. Rising.
   std::vector<std::uint32_t> once = {};
+  // Constants that nodes of the graph read. Constants that only sub-graphs read are missing.
+  std::vector<model_weight> weights = {};
   // False: a note names memory that is not counted, so that no plan is proved to be the least.
   bool counts_all = true;
 };

@@ -36,6 +36,13 @@ namespace berth::model {
 // Sizes of open dimensions, by name.
 using dimensions = std::map<std::string, std::int64_t>;
 
+// A constant of a model, and the nodes of its graph that read it.
+struct model_weight {
+  std::string name;
+  bytes size = 0;
+  std::vector<std::uint32_t> readers;  // rising
+};
+
 struct problem_file {
   std::string path;
   plan::problem problem;                         // buffer::name is the id in the file
@@ -43,6 +50,7 @@ struct problem_file {
   bool numeric_ids = false;                      // ids were numbers: they are written as numbers again
   std::optional<plan::symbolic_sizes> symbolic;  // sizes depend on dimensions: `problem` has them at the largest values
   std::optional<plan::traffic> traffic;          // what moves between pools need, where the file speaks of it
+  std::vector<plan::index> weights;              // buffers that hold constants of a model; see reads::uses
   std::string rules;                             // made stricter by these since: plans name them
   std::vector<bytes> taken_over;                 // of a graph: sizes of values that lie in other values' buffers
   std::vector<std::string> notes;                // what whoever reads the plan should know of how it was read
@@ -59,10 +67,24 @@ void add_rules(problem_file& file, std::string_view name);
 // Returns "none, host, ...": every name of rules.
 [[nodiscard]] std::string known_rules();
 
+// How much of a model is read:
+// * buffers: the values that share the arena.
+// * uses: also its constants, as buffers that live throughout, and the bytes that each step reads and writes, as
+//   problem_file::traffic. The states keep their memory (alias groups of one). This is for place_in() (memories.hpp).
+// Other formats have no steps to read, so both are the same for them.
+enum class reads : bool { buffers, uses };
+
 // Reads any of the formats. The problem may still not pass plan::validate() (options of the caller may come between):
 // call require_valid. `said` is for .tflite files. Throws input_error; also for duplicate ids, and for a name in `said`
 // that the file has not.
 [[nodiscard]] problem_file read_problem(const std::string& path, const dimensions& said = {});
+// Reads the same with reads::uses.
+[[nodiscard]] problem_file read_uses(const std::string& path, const dimensions& said = {});
+
+// Returns the problem as berth-problem/1, with its uses, transfers and steps. Reading it gives the same plans. Notes
+// and reuse in place are lost. Throws input_error: the problem has dimensions, or a buffer's rounding that no rules
+// describe.
+[[nodiscard]] std::string problem_json(const problem_file& file);
 
 // Reads compute graphs that never run at the same time, in the order in which they run, as one problem
 // (graph/pipeline.hpp). A value that a later graph reads by the same name is alive in between. Traces of ggml. Throws

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "berth/model/memories.hpp"
 #include "berth/model/plan_file.hpp"
 #include "model/file.hpp"
 #include "model/files/json_fields.hpp"
@@ -159,12 +160,14 @@ std::string moves_json(const problem_file& file, const plan::moves_plan& answer,
                      {"begin_time", m.begin},
                      {"done_time", m.done}});
   }
-  const json more{{"access_time", answer.access},
-                  {"stall_time", answer.stall},
-                  {"unmoved_time", answer.unmoved ? json(*answer.unmoved) : json(nullptr)},
-                  {"cost_bound", answer.bound},
-                  {"copied_bytes", answer.copied},
-                  {"moves", std::move(moves)}};
+  json more{{"access_time", answer.access},
+            {"stall_time", answer.stall},
+            {"slowest_time", slowest_access(file)},
+            {"unmoved_time", answer.unmoved ? json(*answer.unmoved) : json(nullptr)},
+            {"cost_bound", answer.bound},
+            {"copied_bytes", answer.copied},
+            {"moves", std::move(moves)}};
+  if (!file.notes.empty()) more["notes"] = file.notes;
   plan::plan layout = answer.layout;
   layout.proof.clear();  // ids do not tell one stay of a buffer from another
   const std::string keys = more.dump(-1, ' ', true, json::error_handler_t::replace);

@@ -35,23 +35,23 @@ format format_of(std::string_view start) {
   return format::none;
 }
 
-problem_file read_ggml_problem(const std::string& path, std::string_view text) {
+problem_file read_ggml_problem(const std::string& path, std::string_view text, reads what) {
   const ggml_trace trace = parse_ggml_trace(path, text);
-  problem_file file = problem_of_graph(path, trace.graph, trace.rules,
-                                       [&](value_id v) { return std::to_string(trace.id_of[v.index]); });
+  const std::vector<model_weight> none;  // the trace lists no weights
+  problem_file file = problem_of_graph(
+      path, trace.graph, trace.rules, [&](value_id v) { return std::to_string(trace.id_of[v.index]); },
+      what == reads::uses ? &none : nullptr);
   file.numeric_ids = true;
   return file;
 }
 
-}  // namespace
-
-problem_file read_problem(const std::string& path, const dimensions& said) {
+problem_file read_any(const std::string& path, const dimensions& said, reads what) {
   input_file in{path};
   std::string text;
   in.append_to(text, 4096);
   drop_byte_order_mark(text);
   const format found = format_of(text);
-  if (text.empty() || found == format::none) return problem_of_text(path, text, said);  // which says so
+  if (text.empty() || found == format::none) return problem_of_text(path, text, said, what);  // which says so
   if (found == format::csv && text.size() >= 4093 && text.find('\n') == std::string::npos) {
     throw input_error(path, 1, "the header row is longer than 4096 characters");
   }
@@ -60,20 +60,30 @@ problem_file read_problem(const std::string& path, const dimensions& said) {
     (void)read_problem_csv(path, std::string_view{text}.substr(0, text.rfind('\n') + 1));
   }
   in.append_rest_to(text, longest_text);
-  return problem_of_text(path, text, said);
+  return problem_of_text(path, text, said, what);
 }
 
-problem_file problem_of_text(const std::string& path, std::string_view text, const dimensions& said) {
+}  // namespace
+
+problem_file read_problem(const std::string& path, const dimensions& said) {
+  return read_any(path, said, reads::buffers);
+}
+
+problem_file read_uses(const std::string& path, const dimensions& said) {
+  return read_any(path, said, reads::uses);
+}
+
+problem_file problem_of_text(const std::string& path, std::string_view text, const dimensions& said, reads what) {
   const format found = format_of(text.substr(0, 4096));
   if (text.empty()) throw input_error(path, 1, "is empty");
   if (!said.empty() && found != format::tflite) {
     throw input_error(path, "no dimension is called " + quote(said.begin()->first) + ": --dim is for models");
   }
   switch (found) {
-    case format::ggml_trace: return read_ggml_problem(path, text);
+    case format::ggml_trace: return read_ggml_problem(path, text, what);
     case format::csv: return read_problem_csv(path, text);
     case format::json: return read_problem_json(path, text);
-    case format::tflite: return read_tflite(path, text, said);
+    case format::tflite: return read_tflite(path, text, said, what);
     case format::allocation_list: return read_allocation_list(path, text);
     case format::xla: return read_xla(path, text);
     case format::none: break;

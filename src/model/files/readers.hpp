@@ -11,12 +11,14 @@
 namespace berth::model {
 
 // Reads any format.
-[[nodiscard]] problem_file problem_of_text(const std::string& path, std::string_view text, const dimensions& said = {});
+[[nodiscard]] problem_file problem_of_text(const std::string& path, std::string_view text, const dimensions& said = {},
+                                           reads what = reads::buffers);
 
 [[nodiscard]] problem_file read_problem_csv(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_problem_json(const std::string& path, std::string_view text);
 [[nodiscard]] problem_file read_allocation_list(const std::string& path, std::string_view text);
-[[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text, const dimensions& said = {});
+[[nodiscard]] problem_file read_tflite(const std::string& path, std::string_view text, const dimensions& said = {},
+                                       reads what = reads::buffers);
 [[nodiscard]] problem_file read_xla(const std::string& path, std::string_view text);
 // Returns whether it is the text of a BufferAssignment, which read_xla() reads too.
 [[nodiscard]] inline bool is_xla_assignment(std::string_view text) {

@@ -411,6 +411,25 @@ void shapes_reader::place(const node& n, std::vector<known> results, const std::
     out_.names.push_back(n.outputs[of[k]]);
     know(n.outputs[of[k]], std::move(results[of[k]]));
   }
+  add_weights(n, captured);
+}
+
+// Notes the constants that the last node of the graph reads. Constants of types without a size are left out.
+void shapes_reader::add_weights(const node& n, const std::set<std::string>& captured) {
+  if (&outermost_ != &out_) return;
+  const auto reader = static_cast<std::uint32_t>(out_.graph.nodes().size() - 1);
+  const auto add = [&](const std::string& name) {
+    const auto found = known_.find(name);
+    if (!constants_.contains(name) || found == known_.end() || bits_of(found->second.type) == 0) return;
+    const bytes size = size_of(called(n) + ", input '" + name + "'", found->second);
+    if (size == 0) return;
+    const auto [at, fresh] = weight_of_.try_emplace(name, out_.weights.size());
+    if (fresh) out_.weights.push_back({.name = name, .size = size, .readers = {}});
+    std::vector<std::uint32_t>& readers = out_.weights[at->second].readers;
+    if (readers.empty() || readers.back() != reader) readers.push_back(reader);
+  };
+  for (const std::string& name : n.inputs) add(name);
+  for (const std::string& name : captured) add(name);
 }
 
 shapes_graph read_onnx_shapes(const std::string& path, const dimensions& said) {

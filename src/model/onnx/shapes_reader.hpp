@@ -65,6 +65,7 @@ class shapes_reader {
   bool place_view(const node& n, std::vector<known>& results);
   void place(const node& n, std::vector<known> results, const std::set<std::string>& captured,
              const std::vector<std::uint32_t>& in_place, bytes workspace);
+  void add_weights(const node& n, const std::set<std::string>& captured);
 
   // shape_inference.cpp: the tables' answers; ask_table() returns why it has none, or "".
   [[nodiscard]] shape_query query_of(const node& n) const;
@@ -91,6 +92,7 @@ class shapes_reader {
   value_types types_;                             // the same, for the table
   std::unordered_set<std::string> constants_;     // what lies in no arena
   std::unordered_map<std::string, value_id> values_;
+  std::unordered_map<std::string, std::size_t> weight_of_;  // by name, in out_.weights
   node_uses uses_;
   shapes_graph out_;
   shapes_graph& outermost_;  // which has the notes

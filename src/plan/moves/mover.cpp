@@ -128,7 +128,7 @@ class mover {
       constexpr double weights[] = {1, 1, 2, infinite};
       bool whole = true;
       const std::size_t polite = few.size() > 1 ? random_.below(few.size()) : 0;
-      if (polite > 0) raise_prices();
+      if (polite > 0 && !limited_.empty()) raise_prices();
       for (std::size_t k = 0; k < few.size() && whole; ++k) {
         if (k == polite) price_ = {};
         replay();
@@ -239,7 +239,7 @@ class mover {
       }
       if (over > 0 || where_[i].size() > 1) unhappy.push_back(i);
     }
-    if (unhappy.empty() || limited_.empty()) return {};
+    if (unhappy.empty()) return {};
     const index pivot = unhappy[random_.below(unhappy.size())];
     const moving_item& one = model_.items[pivot];
     std::uint32_t at = one.first + static_cast<std::uint32_t>(random_.below(one.last - one.first));
