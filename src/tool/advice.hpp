@@ -1,17 +1,19 @@
-// What would have helped a pool whose health is not excellent, found by replaying its log under that option.
+// Options of the pool that would have helped, found by replaying its log under them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "berth/trace/health.hpp"
+#include "berth/pool/pool.hpp"
 #include "berth/trace/log.hpp"
+#include "tool/playback.hpp"
 #include "tool/progress_line.hpp"
 
 namespace berth::tool {
 
 struct advice {
-  const char* threshold = "";  // as trace::threshold::name
+  const char* threshold = "";  // as trace::threshold::name, or "idle"
   std::string cause;           // one sentence, of what was measured
   std::string option;          // "pool_options::limit"; empty: nothing that was tried helps
   bytes value = 0;
@@ -19,8 +21,13 @@ struct advice {
   double after = 0;
 };
 
-// For each threshold that is not excellent and depends on the pool. The log is replayed on a device without memory,
-// once for each option and value that may help; an option is named only where the figure got better.
-[[nodiscard]] std::vector<advice> advise(const trace::health& h, const trace::log& log, progress_line& line);
+// Advises on pool hits that are not excellent, and on idle bytes above a tenth of the reserved ones at the peak. `now`
+// is the replay under `options`. The log is replayed once for each option and value that may help. An option is named
+// only if the figure got better.
+[[nodiscard]] std::vector<advice> advise(const trace::log& log, const playback& p, const replayed& now,
+                                         const pool_options& options, progress_line& line);
+
+// Returns the options of a replay that stands for a pool with these.
+[[nodiscard]] pool_options replay_options(const std::optional<pool_options>& of, bytes peak_live);
 
 }  // namespace berth::tool

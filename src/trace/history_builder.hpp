@@ -24,7 +24,8 @@ class history_builder {
   // So far, without those of before.
   [[nodiscard]] std::uint64_t events() const noexcept { return now_.size(); }
 
-  // Sets history, alive_before and unmatched; `failed` is as it was counted by events() before.
+  // Sets history, alive_before, unmatched and the live bytes of the three moments. `failed` is as it was counted by
+  // events() before.
   void finish(engine_log& out);
 
  private:

@@ -58,14 +58,19 @@ void add_counter(std::string& out, const char* name, const char* help, std::uint
 }
 
 void add_pool(std::string& out, const pool_statistics& s) {
-  add_gauge(out, "pool_live_bytes", "bytes", "In users' hands, as asked for.", s.live);
+  add_gauge(out, "pool_live_bytes", "bytes", "In users' hands, as requested.", s.live);
   add_gauge(out, "pool_live_peak_bytes", "bytes", "The most of it.", s.live_peak);
+  add_gauge(out, "pool_rounding_bytes", "bytes", "Of live blocks, beyond the requested bytes.", s.rounding());
+  add_gauge(out, "pool_idle_bytes", "bytes", "Reserved, in no live block: cached and free.", s.idle());
   add_gauge(out, "pool_cached_bytes", "bytes", "In threads' caches.", s.cached);
   add_gauge(out, "pool_free_bytes", "bytes", "Free in the store.", s.free);
   add_gauge(out, "pool_reserved_bytes", "bytes", "Of the device.", s.reserved);
   add_gauge(out, "pool_reserved_peak_bytes", "bytes", "The most of it.", s.reserved_peak);
   add_gauge(out, "pool_largest_hole_bytes", "bytes", "The largest free range.", s.largest_hole);
-  add_gauge(out, "pool_fragmentation_ratio", "ratio", "1 - live / reserved, at the peaks.", s.fragmentation());
+  if (const memory_use use = use_of(s); use.unusable) {
+    add_gauge(out, "pool_unusable_bytes", "bytes", "Idle, in holes below the largest request.", *use.unusable);
+    add_gauge(out, "pool_fragmentation_ratio", "ratio", "Unusable / reserved.", *use.fragmentation());
+  }
   add_counter(out, "pool_allocations", "Allocations that succeeded.", s.allocations);
   add_counter(out, "pool_frees", "Frees.", s.frees);
   add_counter(out, "pool_failures", "Allocations that failed.", s.failures);

@@ -37,10 +37,10 @@ struct failed_request {
   // What the allocator held then and what the device still had: a pool could have had both together.
   std::optional<bytes> reserved;
   std::optional<bytes> device_free;
-  // Of the last failure, where the log names the allocator's segments: the largest hole in one of them, the idle bytes
-  // in segments without a live block and in those of private pools (of CUDA graphs), and the number of segments.
+  // Of the last failure, if the log names the allocator's segments: the address of the largest hole, the idle bytes in
+  // segments without a live block and in those of private pools (of CUDA graphs), and the number of segments.
   struct segment_holes {
-    bytes largest = 0;
+    std::uint64_t largest_at = 0;
     bytes in_empty_segments = 0;
     bytes in_private_pools = 0;
     std::uint64_t segments = 0;
@@ -58,6 +58,9 @@ struct engine_log {
   std::uint64_t unmatched = 0;         // events that fit no other, such as a second free; they were passed over
   std::optional<bytes> reserved_peak;  // by the engine's allocator, while the history lasts
   std::vector<failed_request> failed;
+  // When most was alive for the first time, which is after the event `peak_at`; at the last failed request; at the end.
+  memory_use at_peak{}, at_failure{}, now{};
+  std::uint64_t peak_at = 0;
 };
 
 // Errors: invalid_input; the number is the offset of the pickle's opcode that is wrong, or 0 where it is what the data
