@@ -32,8 +32,8 @@ struct report {
   const char* kind = "";
   std::string measured_how;
   trace::health health;
-  std::vector<std::pair<const char*, json>> figures;               // keys of --json, in the table's order
-  std::vector<std::pair<const char*, trace::memory_use>> moments;  // "peak", "failed" and "now", where known
+  std::vector<std::pair<const char*, json>> figures;  // keys of --json, in the table's order
+  std::vector<trace::named_moment> moments;           // as far as they are known
   tool::peak peak;
   std::vector<named_holding> at_peak;               // largest first
   std::optional<std::vector<named_holding>> leaks;  // by place; nothing where the run has not ended
@@ -86,7 +86,7 @@ report of(const trace::log& log, const std::string& engine, progress_line& line)
     m.pool_hits = o.of_policy.pool_hit_rate;
   }
   if (!o.failed_at) r.moments = {{"peak", o.at_peak}};
-  r.moments.emplace_back(o.failed_at ? "failed" : "now", o.at_end);
+  r.moments.push_back({o.failed_at ? "failed" : "now", o.at_end});
   r.health = trace::check(m);
   r.failed_at = o.failed_at;
   r.advice = advise(log, p, o, options, line);
@@ -110,8 +110,8 @@ report of(const trace::snapshot& s, const std::string& engine, progress_line& li
   const playback p = make_playback(events);
   const bytes peak = trace::summarize(events).peak_live;
   if (s.pool) r.moments = {{"peak", {.live = s.pool->live_peak}}};
-  if (s.failed) r.moments.emplace_back("failed", trace::use_of(s.failed->at));
-  if (s.pool) r.moments.emplace_back("now", trace::use_of(*s.pool));
+  if (s.failed) r.moments.push_back({"failed", trace::use_of(s.failed->at)});
+  if (s.pool) r.moments.push_back({"now", trace::use_of(*s.pool)});
   if (s.options) {  // a replay under other options would contradict what was measured
     const pool_options options = replay_options(s.options, peak);
     r.advice = advise(events, p, replay_once(p, *make_pool_policy(options, p.streams)), options, line);
@@ -143,6 +143,13 @@ report of(const trace::snapshot& s, const std::string& engine, progress_line& li
   return r;
 }
 
+std::vector<trace::named_moment> moments_of(const trace::engine_log& log) {
+  std::vector<trace::named_moment> all{{"peak", log.at_peak}};
+  if (!log.failed.empty()) all.push_back({"failed", log.at_failure});
+  all.push_back({"now", log.now});
+  return all;
+}
+
 report of(const trace::engine_log& log, const std::string& engine, progress_line& line) {
   report r{.kind = "engine", .measured_how = "fragmentation: of the engine's own allocator, ", .engine = log.engine};
   const trace::log events = trace::to_log(log.history);
@@ -151,9 +158,7 @@ report of(const trace::engine_log& log, const std::string& engine, progress_line
   line.stage("replaying under tighter limits");
   const auto needs = log.failed.empty() ? smallest_limit(p, s.peak_live) : std::nullopt;
   r.failed = last_failure(log, line);
-  r.moments = {{"peak", log.at_peak}};
-  if (r.failed) r.moments.emplace_back("failed", r.failed->use);
-  r.moments.emplace_back("now", log.now);
+  r.moments = moments_of(log);
   r.health = trace::check(r.failed ? fragmentation_at({r.failed->use}) : fragmentation_at({log.at_peak}));
   r.measured_how += r.failed ? "at the failed request" : "at the peak";
   if (!log.reserved_peak) r.measured_how = "the log does not say what the engine's own allocator held";
@@ -382,7 +387,9 @@ static int print_metrics(const shown_input& input) {
   } else if (const auto* s = std::get_if<trace::snapshot>(&input)) {
     text = metrics_of(trace::to_log(*s), s->pool);
   } else if (const auto* engine = std::get_if<trace::engine_log>(&input)) {
-    text = metrics_of(trace::to_log(engine->history));
+    const std::vector<trace::named_moment> moments = moments_of(*engine);
+    text = trace::to_open_metrics(trace::profile_of(trace::to_log(engine->history)), std::nullopt, nullptr, nullptr,
+                                  moments);
   } else {
     throw usage_error("--metrics: of logs and snapshots, and this is a plan");
   }

@@ -187,7 +187,10 @@ class EngineLogs(unittest.TestCase):
             ran = subprocess.run(["node", harness, page, "failed"], capture_output=True, text=True, timeout=60)
             self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("/home/me/train.py:42", text)
-        self.assertIn("berth_allocation_size_bytes_count 16", self.run_berth("report", self.file(content), "--metrics").stdout)
+        metrics = self.run_berth("report", self.file(content), "--metrics").stdout
+        self.assertIn("berth_allocation_size_bytes_count 16\n", metrics)
+        self.assertIn(f'berth_memory_unusable_bytes{{at="failed"}} {160 * MIB}\n', metrics)
+        self.assertNotIn('berth_memory_unusable_bytes{at="peak"} 1', metrics)
 
     def test_written_for_memory_viz(self):
         out = os.path.join(self.folder.name, "out.pickle")
