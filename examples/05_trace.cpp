@@ -21,8 +21,7 @@ int main(int argc, char** argv) {
   recorder.stop();
 
   berth::trace::snapshot s = recorder.take();
-  s.pool = pool.statistics();
-  s.device = host.statistics();
+  add(s, pool);
   s.allocation = timed.times();
   std::printf("%s", recorder.leak_report().c_str());
   for (const berth::trace::threshold& t : berth::trace::check(berth::trace::measure(s))) {

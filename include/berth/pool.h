@@ -103,8 +103,11 @@ typedef struct berth_pool_statistics {
   uint64_t cache_hits;  /* allocations that took no lock of the pool */
   uint64_t device_hits; /* allocations for which the device was called */
   uint64_t stitched;
-  double fragmentation; /* 1 - live_peak / reserved_peak */
+  double fragmentation; /* unusable / reserved */
   uint64_t defragmentations;
+  uint64_t rounding; /* live_rounded - live */
+  uint64_t idle;     /* cached + free: held, in no live block */
+  uint64_t unusable; /* of it: in holes below the largest request */
 } berth_pool_statistics;
 /* Fills as much of *statistics as its struct_size has room for. */
 berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics);

@@ -112,6 +112,9 @@ berth_status berth::c::give_statistics(const pool_statistics& known, berth_pool_
   s.stitched = known.stitched;
   s.fragmentation = known.fragmentation();
   s.defragmentations = known.defragmentations;
+  s.rounding = known.rounding();
+  s.idle = known.idle();
+  s.unusable = known.unusable;
   return write(s, offsetof(berth_pool_statistics, defragmentations), to, "pool statistics: null, or wrong struct_size");
 }
 

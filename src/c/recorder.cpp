@@ -111,10 +111,7 @@ berth_status berth_recorder_write(const berth_recorder* recorder, const berth_po
   if (pool != nullptr && beside == nullptr) return no_such(pool, "pool");
   return on_recorder(recorder, [&](const held_recorder& r) {
     berth::trace::snapshot s = r.keeps.take();
-    if (pool != nullptr) {
-      s.pool = beside->own->statistics();
-      s.device = beside->get_device().statistics();
-    }
+    if (pool != nullptr) add(s, *beside->own);
     const int failed = berth::write_whole_file(path, to_json(s));
     if (failed == 0) return succeed();
     return report({berth::errc::io, "the file cannot be written", static_cast<std::uint64_t>(failed)});

@@ -59,6 +59,7 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
       e = *climbed;
     }
     if (memory.device_calls() != calls) ++device_hits;
+    largest_request = std::max(largest_request, r.size);
     e->asked = r.asked;
     e->remember(r.site);
     e->key = detail::make_bin_key(r.size, r.on.id());

@@ -360,12 +360,17 @@ std::string pool::report() const {
   const std::lock_guard held{state_->lock};
   const state::standstill nobody_moves{*state_};
   state_->drain();
-  return state_->report();
+  return state_->report(state_->figures(state_->largest_request));
 }
 
 std::string pool::out_of_memory_report() const {
   const std::lock_guard held{state_->lock};
   return state_->failure_report;
+}
+
+std::optional<pool_failure> pool::last_failure() const {
+  const std::lock_guard held{state_->lock};
+  return state_->last_failure;
 }
 
 }  // namespace berth

@@ -40,11 +40,42 @@ pool_statistics pool::state::statistics(lock_held& held) {
   release_idle(held);
   release_free(held);
   defragment_if_due(held);
+  const standstill nobody_moves{*this};
+  drain();
+  return figures(largest_request);
+}
+
+// Neighbours that are free count as one range, also if different streams freed them: they join when that work is done.
+bytes pool::state::unusable(bytes largest) const noexcept {
+  const bool joins = options.stitch && memory.stitches();
+  const auto for_each_hole = [this](auto f) {
+    space.for_each_free([&](const extent& first) {
+      if (first.before != nullptr && first.before->is(extent_state::free)) return;
+      const extent* last = &first;
+      while (last->after != nullptr && last->after->is(extent_state::free)) last = last->after;
+      f(first.offset, last->end());
+    });
+  };
+  const auto granules_in = [&](bytes from, bytes to) -> bytes {
+    const bytes begin = align_up(from, memory.granule()), end = align_down(to, memory.granule());
+    return joins && begin < end && !memory.is_device_block(from) ? end - begin : 0;
+  };
+  bytes granules = 0, widest = 0, lost = 0;
+  for_each_hole([&](bytes from, bytes to) {
+    granules += granules_in(from, to);
+    widest = std::max(widest, to - from);
+  });
+  const bytes wanted = std::min(largest, joins ? std::max(granules, widest) : space.free_bytes());
+  for_each_hole([&](bytes from, bytes to) {
+    if (to - from < wanted) lost += to - from - (granules >= wanted ? granules_in(from, to) : 0);
+  });
+  return lost;
+}
+
+pool_statistics pool::state::figures(bytes largest) {
   pool_statistics s;
   detail::block_counts sum = ended;
-  const standstill nobody_moves{*this};
   sum.frees += frees_without_cache;
-  drain();
   for (const auto& c : caches) {
     publish(*c);
     c->add_to(sum);
@@ -59,6 +90,8 @@ pool_statistics pool::state::statistics(lock_held& held) {
   s.live_blocks = static_cast<std::size_t>(sum.hits + sum.misses - sum.frees);
   s.reserved_peak = reserved_peak;
   s.largest_hole = space.largest();
+  s.largest_request = largest;
+  s.unusable = unusable(largest);
   s.cache_hits = sum.hits;
   s.allocations = sum.hits + sum.misses;
   s.frees = sum.frees;
@@ -124,13 +157,14 @@ std::vector<live_block> pool::state::live_list() {
   return out;
 }
 
-std::string pool::state::report() {
+std::string pool::state::report(const pool_statistics& now) {
   std::string out;
-  const bytes free = space.free_bytes();
-  print(out, "reserved %s of %s, free %s in %zu pieces, largest hole %s, fragmentation of the free memory %.1f %%\n",
-        human(memory.reserved()).c_str(), options.limit == max_bytes ? "no limit" : human(options.limit).c_str(),
-        human(free).c_str(), space.free_count(), human(space.largest()).c_str(),
-        free == 0 ? 0.0 : 100.0 * (1.0 - static_cast<double>(space.largest()) / static_cast<double>(free)));
+  print(out, "reserved %s of %s: live %s, rounding %s, cached %s, free %s in %zu pieces, largest hole %s\n",
+        human(now.reserved).c_str(), options.limit == max_bytes ? "no limit" : human(options.limit).c_str(),
+        human(now.live).c_str(), human(now.rounding()).c_str(), human(now.cached).c_str(), human(now.free).c_str(),
+        space.free_count(), human(now.largest_hole).c_str());
+  print(out, "unusable %s, in holes below the largest request (%s): fragmentation %.1f %%\n",
+        human(now.unusable).c_str(), human(now.largest_request).c_str(), 100.0 * now.fragmentation());
   if (dev.properties().host_accessible) {
     print(out, "resident in the whole process (VmRSS, which the out-of-memory killer counts): %s\n",
           human(detail::resident_memory()).c_str());
@@ -170,17 +204,21 @@ std::string pool::state::report() {
   return out;
 }
 
-// Called after the slow path: the caches are empty, and the pending stack is sorted in.
+// Called after the slow path.
 std::string pool::state::explain(const detail::request& r, const error& why) {
   try {
     const standstill nobody_moves{*this};
+    drain();
+    const pool_statistics known = figures(largest_request);
+    const bool counts = r.size > largest_request && r.size <= known.idle();
+    last_failure = {r.asked, counts ? figures(r.size) : known};
     std::string out;
     print(out, "pool %" PRIu64 ": out of memory: %s on stream %" PRIu32 " asked for at %s:%" PRIu32 ": %s\n", id,
           human(r.asked).c_str(), r.on.id(), r.site.file_name(), r.site.line(), why.what);
     bytes pending_elsewhere = 0;
     space.for_each_free([&](const extent& e) { pending_elsewhere += usable(e, r.on) ? 0 : e.size; });
     const bytes usable_here = space.free_bytes() - pending_elsewhere;
-    out += report();
+    out += report(last_failure->at);
     for (const detail::sibling& s : r.siblings) {
       print(out, "  pool %" PRIu64 " %s holds %s, of which %s are free in chunks that it needs\n", s.id,
             options.shared != nullptr ? "under the same limit" : "of the same device", human(s.reserved).c_str(),

@@ -348,11 +348,13 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
 
   // --- report.cpp
   [[nodiscard]] pool_statistics statistics(lock_held& held);
-  // These four need the lock and every cache seized; explain() needs the lock.
+  // These need the lock and every cache seized; explain() needs the lock.
+  [[nodiscard]] pool_statistics figures(bytes largest);
+  [[nodiscard]] bytes unusable(bytes largest) const noexcept;
   [[nodiscard]] std::vector<stream_statistics> by_stream();
   [[nodiscard]] std::vector<live_block> live_list();
   [[nodiscard]] std::vector<size_class_statistics> by_size();
-  [[nodiscard]] std::string report();
+  [[nodiscard]] std::string report(const pool_statistics& s);
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
   // A watched pool (berth/pool/debug.hpp). Users' blocks go through the guard, which takes its memory from `bare`. The
@@ -430,7 +432,9 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   std::uint64_t defragmentations = 0;
   detail::footprint holdings;
   std::uint64_t misses = 0;  // requests served here
+  bytes largest_request = 0;
   std::string failure_report;
+  std::optional<pool_failure> last_failure;
 
   detail::block_counts ended;  // of ended threads, and allocations of those without a cache
   std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;

@@ -2,31 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <set>
+#include <utility>
 
-#include "tool/playback.hpp"
+#include "berth/trace/health.hpp"
 #include "tool/units.hpp"
 
 namespace berth::tool {
 namespace {
 
-struct trial {
-  double fragmentation = 0;
-  double pool_hits = 1;
-  bytes reserved = 0;
-  bool passed = false;
-};
+constexpr double much = 0.1;  // of the reserved bytes
 
-trial replay(const playback& p, bytes peak, const pool_options& options) {
-  const auto through = make_pool_policy(options, p.streams);
-  trial t;
-  t.passed = !place(p, *through, [](std::uint64_t, std::uint64_t) {});
-  const policy::figures o = through->result();
-  t.fragmentation = fragmentation_of(peak, o.peak_reserved);
-  t.pool_hits = o.pool_hit_rate;
-  t.reserved = o.peak_reserved;
-  return t;
+replayed replay(const playback& p, const pool_options& options) {
+  return replay_once(p, *make_pool_policy(options, p.streams));
+}
+
+double idle_share(const replayed& r) {
+  const bytes reserved = r.at_peak.reserved.value_or(0);
+  return reserved == 0 ? 0 : static_cast<double>(r.at_peak.idle().value_or(0)) / static_cast<double>(reserved);
 }
 
 std::size_t sizes_in(const trace::log& log) {
@@ -37,61 +30,71 @@ std::size_t sizes_in(const trace::log& log) {
   return sizes.size();
 }
 
-// Tries the tightest limit under which the log still runs.
-advice about_fragmentation(const playback& p, const trace::log& log, const trace::log_summary& s, const trial& now,
-                           const pool_options& options) {
-  advice a{.threshold = "fragmentation", .before = now.fragmentation};
-  a.cause = "of " + human(now.reserved) + " that the pool took, at most " + human(s.peak_live) +
-            " were alive, in blocks of " + std::to_string(sizes_in(log)) + " sizes";
+// Tries the tightest limit under which the log still runs, no initial memory, stitching, and threads without caches.
+advice about_idle(const playback& p, const trace::log& log, const replayed& now, const pool_options& options) {
+  const bytes live = now.at_peak.live;
+  advice a{.threshold = "idle", .before = idle_share(now)};
+  a.cause = human(*now.at_peak.idle()) + " of " + human(*now.at_peak.reserved) + " are idle at the peak, where " +
+            human(live) + " are alive, in blocks of " + std::to_string(sizes_in(log)) + " sizes";
+  a.after = a.before;
+  const auto try_one = [&](const char* name, bytes value, auto member, auto to) {
+    pool_options other = options;
+    other.*member = to;
+    const replayed r = replay(p, other);
+    if (r.failed_at) return false;
+    if (idle_share(r) < a.after) a.option = name, a.value = value, a.after = idle_share(r);
+    return true;
+  };
+  if (options.initial > live) (void)try_one("pool_options::initial", 0, &pool_options::initial, bytes{0});
+  if (options.cache_bytes != 0) (void)try_one("pool_options::cache_bytes", 0, &pool_options::cache_bytes, bytes{0});
+  if (!options.stitch) (void)try_one("pool_options::stitch", 1, &pool_options::stitch, true);
   for (const double over : {1.01, 1.02, 1.05, 1.1, 1.2}) {
-    pool_options tight = options;
-    tight.limit = share_of(s.peak_live, over);
-    const trial t = replay(p, s.peak_live, tight);
-    if (!t.passed) continue;
-    if (t.fragmentation < now.fragmentation) {
-      a.option = "pool_options::limit";
-      a.value = tight.limit;
-      a.after = t.fragmentation;
-    }
-    break;
+    const bytes limit = share_of(live, over);
+    if (limit >= options.limit || try_one("pool_options::limit", limit, &pool_options::limit, limit)) break;
   }
   return a;
 }
 
 // Tries to take at once the memory that was taken bit by bit.
-advice about_hits(const playback& p, const trace::log_summary& s, const trial& now, const pool_options& options) {
-  advice a{.threshold = "pool_hits", .before = now.pool_hits};
-  const auto missed = std::llround((1 - now.pool_hits) * static_cast<double>(s.allocations));
+advice about_hits(const playback& p, const trace::log_summary& s, const replayed& now, const pool_options& options) {
+  advice a{.threshold = "pool_hits", .before = now.of_policy.pool_hit_rate};
+  const auto missed = std::llround((1 - a.before) * static_cast<double>(s.allocations));
   a.cause = std::to_string(missed) + " of " + std::to_string(s.allocations) +
             " allocations made the pool take memory of the device";
   pool_options ready = options;
-  ready.initial = now.reserved;
-  const trial t = replay(p, s.peak_live, ready);
-  if (t.passed && t.pool_hits > now.pool_hits) {
+  ready.initial = now.of_policy.peak_reserved;
+  const replayed r = replay(p, ready);
+  if (!r.failed_at && r.of_policy.pool_hit_rate > a.before) {
     a.option = "pool_options::initial";
     a.value = ready.initial;
-    a.after = t.pool_hits;
+    a.after = r.of_policy.pool_hit_rate;
   }
   return a;
 }
 
 }  // namespace
 
-std::vector<advice> advise(const trace::health& h, const trace::log& log, progress_line& line) {
-  const auto poor = [&h](const char* name) {
-    return std::ranges::any_of(
-        h, [name](const trace::threshold& t) { return std::strcmp(t.name, name) == 0 && !t.ok().value_or(true); });
-  };
+pool_options replay_options(const std::optional<pool_options>& of, bytes peak_live) {
+  pool_options o{.wait_for_streams = true, .report_leaks = false};
+  const bytes room = ample_room(peak_live);
+  o.limit = room;
+  if (!of) return o;
+  o.limit = std::min(of->limit, room);
+  o.initial = of->initial;
+  o.release_threshold = of->release_threshold;
+  o.stitch = of->stitch;
+  o.cache_bytes = of->cache_bytes;
+  return o;
+}
+
+std::vector<advice> advise(const trace::log& log, const playback& p, const replayed& now, const pool_options& options,
+                           progress_line& line) {
   std::vector<advice> all;
-  if (log.empty() || (!poor("fragmentation") && !poor("pool_hits"))) return all;
+  if (log.empty() || now.failed_at) return all;
   line.stage("replaying under other options");
-  const playback p = make_playback(log);
-  const trace::log_summary s = trace::summarize(log);
-  const pool_options options{.limit = ample_room(s.peak_live), .wait_for_streams = true, .report_leaks = false};
-  const trial now = replay(p, s.peak_live, options);
-  if (!now.passed) return all;
-  if (poor("fragmentation")) all.push_back(about_fragmentation(p, log, s, now, options));
-  if (poor("pool_hits")) all.push_back(about_hits(p, s, now, options));
+  if (idle_share(now) >= much) all.push_back(about_idle(p, log, now, options));
+  const trace::health h = trace::check({.pool_hits = now.of_policy.pool_hit_rate});
+  if (!trace::ok(h)) all.push_back(about_hits(p, trace::summarize(log), now, options));
   return all;
 }
 

@@ -1,4 +1,5 @@
 // berth bench memory: the savings of a pool and zero-copy memory, as one table. Every definition is printed with it.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -37,8 +38,8 @@ constexpr const char* definitions[] = {
     "zero-copy: each is a block of pinned memory, which host and device use in place: nothing is copied.",
     "all: pinned memory from a pool that takes at its start what the plan of a round says that a round needs.",
     "allocation: time in the eight calls that take and give back, a round. copy: time of the copies between host and",
-    "device, waited for. total: the whole round. fragmentation: 1 - bytes asked for / bytes of the",
-    "device held for them, at their peaks (basic and zero-copy: each block rounded as the device's rules say).",
+    "device, waited for. total: the whole round. fragmentation: the share of the held bytes that no request can use:",
+    "rounding of blocks, by the device's rules, and a pool's holes below the largest request.",
 };
 
 struct way {
@@ -141,7 +142,9 @@ round_figures measure(const device& where, const way& w, int rounds) {
   f.copy_us /= rounds;
   f.total_us /= rounds;
   if (w.pooled) {
-    f.fragmentation = memory.statistics().fragmentation();
+    const pool_statistics now = memory.statistics();
+    const double lost = static_cast<double>(now.rounding() + now.unusable);
+    f.fragmentation = lost / static_cast<double>(std::max<bytes>(now.reserved, 1));
   } else {
     double asked = 0, held = 0;
     for (const bytes size : round_sizes) {

@@ -116,7 +116,9 @@ std::string largest_places(const trace::snapshot& s, const use_of_places& r) {
 cause of_live_bytes(const trace::snapshot& s, const use_of_places& r, std::uint32_t failed_site, bytes lack) {
   cause c;
   const std::string free_some = lack == 0 ? "" : "free " + human(lack) + "; ";
-  c.advice.push_back("no setting of the allocator helps: " + free_some + "most is held by " + largest_places(s, r));
+  const std::string places = largest_places(s, r);
+  c.advice.push_back("no setting of the allocator helps: " + free_some +
+                     (places.empty() ? "no place of a live block is known" : "most is held by " + places));
   if (const place_use* p = growing(r, failed_site)) {
     c.name = "growing_size";
     c.text = "sizes grow: " + name_of(s, *p) + " asked for " + human(p->first) + " at first and for " + human(p->last) +
@@ -149,17 +151,17 @@ cause of_live_bytes(const trace::snapshot& s, const use_of_places& r, std::uint3
   return c;
 }
 
-std::string of_engine(std::string_view engine, std::string_view pytorch, std::string_view others) {
-  return std::string{engine == "PyTorch" ? pytorch : others};
-}
-
 // There was enough memory, and it was not in one piece, or not given back.
-cause of_idle_bytes(const trace::engine_log& log, const failure& f, const use_of_places& r) {
+cause of_idle_bytes(const failure& f, const use_of_places& r) {
   cause c;
-  const bytes idle = *f.request.reserved - std::min(f.live, *f.request.reserved);
+  const bytes idle = *f.use.idle();
   const auto& holes = f.request.holes;
-  const std::string held = human(idle) + " of " + human(*f.request.reserved) + " held are idle";
-  const std::string needs = f.needs ? human(*f.needs) : "more than there can be";
+  const std::string held = human(idle) + " of " + human(*f.use.reserved) + " reserved are idle";
+  const std::string returns = !holes ? ""
+                              : holes->in_empty_segments == 0
+                                  ? "torch.cuda.empty_cache() returns nothing: each segment has a live block"
+                                  : "torch.cuda.empty_cache() returns up to " + human(holes->in_empty_segments) +
+                                        ", in segments without a live block";
   if (holes && holes->in_private_pools >= idle / 2) {
     c.name = "sibling_pool";
     c.text = "another pool of the process: " + held + ", " + human(holes->in_private_pools) +
@@ -171,44 +173,44 @@ cause of_idle_bytes(const trace::engine_log& log, const failure& f, const use_of
     c.name = "warm_up_peak";
     c.text = "a peak at the start: " + human(r.peak) + " were alive then, at most " + human(r.late_peak) +
              " in the later half, and " + held;
-    c.advice.push_back(
-        of_engine(log.engine, "torch.cuda.empty_cache() after the warm-up", "shrink the arena after the warm-up") +
-        " gives up to " + human(idle) + " back");
+    if (holes) c.advice.push_back(returns);
     return c;
   }
   if (holes && holes->in_empty_segments >= idle / 2) {
     c.name = "cached_segments";
     c.text = "memory that is cached and not reused: " + held + ", " + human(holes->in_empty_segments) +
              " of them in segments without a live block";
-    c.advice.push_back(
-        of_engine(log.engine, "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8, or torch.cuda.empty_cache(),",
-                  "giving idle chunks back (a shrink of the arena)") +
-        " returns up to " + human(holes->in_empty_segments));
+    c.advice.push_back(returns);
     return c;
   }
   c.name = "fragmentation";
   c.text = "fragmentation: " + held;
   if (holes) {
-    c.text += " in " + std::to_string(holes->segments) + " segments, the largest hole has " + human(holes->largest);
+    c.text += " in " + std::to_string(holes->segments) + " segments, the largest hole has " +
+              human(f.use.largest_hole.value_or(0));
   }
   c.text += ", and " + human(f.request.size) + " in one piece were asked for";
-  c.advice.push_back(of_engine(log.engine, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True joins idle memory",
-                               "an allocator that joins idle memory helps") +
-                     ": a replay that joins it needs " + needs +
-                     (f.available ? " of the " + human(*f.available) + " there were" : ""));
   return c;
 }
 
-// Idle memory of a pool, at the moment of the snapshot.
-std::optional<cause> of_pool(const trace::snapshot& s, const pool_statistics& p) {
-  const bytes rounding = p.live_rounded - std::min(p.live, p.live_rounded);
-  const bytes idle = p.cached + p.free;
+// Idle memory of a pool, at its last failed request or else at the moment of the snapshot.
+std::optional<cause> of_pool(const trace::snapshot& s) {
+  const pool_statistics& p = s.failed ? s.failed->at : *s.pool;
+  const bytes rounding = p.rounding(), idle = p.idle();
   const bool failed = p.failures != 0;
   if (rounding >= p.reserved / 4 && rounding > idle) {
     return cause{"alignment_waste",
                  "rounding: " + human(p.live) + " are alive in blocks of " + human(p.live_rounded) + " (" +
                      std::to_string(p.live_blocks) + " blocks)",
-                 {"allocate small tensors together (pool::allocate_parts), or use rules with a smaller unit"}};
+                 {"allocate small tensors together (pool::allocate_parts), or use rules with a smaller unit: up to " +
+                  human(rounding) + " less"}};
+  }
+  if (failed && p.unusable >= p.reserved / 10) {
+    return cause{"fragmentation",
+                 "fragmentation: " + human(idle) + " of " + human(p.reserved) + " reserved are idle, " +
+                     human(p.unusable) + " of them in holes below the largest request (" + human(p.largest_request) +
+                     "); the largest hole has " + human(p.largest_hole),
+                 {"pool_options::stitch joins holes of whole granules"}};
   }
   if (p.live < p.live_peak / 2 && idle >= p.live_peak / 4) {
     return cause{"warm_up_peak",
@@ -217,18 +219,24 @@ std::optional<cause> of_pool(const trace::snapshot& s, const pool_statistics& p)
                  {"pool::trim() gives up to " + human(idle) + " back; pool_options::idle_release does so in time"}};
   }
   if (idle >= p.reserved / 3 && p.cached >= idle / 2) {
-    return cause{"cached_sizes",
-                 "blocks in caches: " + human(p.cached) + " of " + human(p.reserved) + " held are cached by threads",
-                 {"pool::trim() empties the caches"}};
-  }
-  if (failed && idle >= p.reserved / 4) {
-    return cause{"fragmentation",
-                 "fragmentation: " + human(idle) + " of " + human(p.reserved) +
-                     " held are idle, the largest hole has " + human(p.largest_hole),
-                 {"pool_options::stitch joins holes of whole granules"}};
+    return cause{
+        "cached_sizes",
+        "blocks in caches: " + human(p.cached) + " of " + human(p.reserved) + " reserved are cached by threads",
+        {"pool::trim() empties the caches: up to " + human(p.cached) +
+         "; pool_options::cache_bytes bounds "
+         "them"}};
   }
   if (!failed) return std::nullopt;
-  return of_live_bytes(s, uses_in(s, s.events.size()), 0, 0);
+  const bytes room = s.options && s.options->limit > p.reserved ? s.options->limit - p.reserved : 0;
+  const bytes there = idle + std::min(room, max_bytes - idle), wanted = s.failed ? s.failed->size : 0;
+  const bool limited = s.options && s.options->limit != max_bytes;
+  use_of_places uses = uses_in(s, s.events.size());
+  uses.live = p.live;  // the record may lack blocks
+  cause c = of_live_bytes(s, uses, 0, limited && wanted > there ? wanted - there : 0);
+  if (limited && wanted > there) {
+    c.advice.push_back("or raise pool_options::limit (" + human(s.options->limit) + ") by " + human(wanted - there));
+  }
+  return c;
 }
 
 }  // namespace
@@ -238,27 +246,33 @@ cause cause_of(const trace::engine_log& log, const failure& f) {
   const bytes wanted = f.request.size;
   if (!f.available) {
     cause c = of_live_bytes(log.history, r, f.request.site, 0);
+    c.advice.insert(c.advice.end(), f.settings.begin(), f.settings.end());
     if (f.needs) c.advice.push_back("a pool of " + human(*f.needs) + " serves all that and the request");
     return c;
   }
   const bytes there = *f.available;
   // It had more before, in which the request would have had room.
   const bytes before = std::max(r.peak, log.reserved_peak.value_or(0));
-  if (before / 51 * 50 > there && f.live <= before && wanted <= before - f.live) {
+  if (before / 51 * 50 > there && f.use.live <= before && wanted <= before - f.use.live) {
     return {"other_processes",
             "other processes hold the device: this one held " + human(before) + " before, and could have " +
                 human(there) + " when the request of " + human(wanted) + " failed",
             {"find what else runs on the device; no setting of this allocator helps"}};
   }
-  if (wanted > there || (wanted >= there / 2 && wanted > f.live && f.live > there - wanted)) {
+  if (wanted > there || (wanted >= there / 2 && wanted > f.use.live && f.use.live > there - wanted)) {
     return {"huge_request",
             "one huge request: " + human(wanted) + " at " +
                 (f.request.site == 0 ? "an unknown place" : place_of(log.history, f.request.site)) +
                 ", where the process could have " + human(there) + " in all",
             {"no setting of the allocator helps: split that tensor, or make the batch smaller"}};
   }
-  if (f.live <= there - wanted) return of_idle_bytes(log, f, r);
-  return of_live_bytes(log.history, r, f.request.site, f.live - (there - wanted));
+  if (f.use.live <= there - wanted) {
+    cause c = of_idle_bytes(f, r);
+    if (r.live != 0) c.advice.push_back("alive beside the idle memory: " + largest_places(log.history, r));
+    c.advice.insert(c.advice.end(), f.settings.begin(), f.settings.end());
+    return c;
+  }
+  return of_live_bytes(log.history, r, f.request.site, f.use.live - (there - wanted));
 }
 
 std::optional<cause> cause_of(const trace::snapshot& s) {
@@ -270,7 +284,7 @@ std::optional<cause> cause_of(const trace::snapshot& s) {
                      std::to_string(p.blocks) + " blocks) from " + name_of(s, p),
                  {}};
   }
-  return s.pool ? of_pool(s, *s.pool) : std::nullopt;
+  return s.pool ? of_pool(s) : std::nullopt;
 }
 
 }  // namespace berth::tool

@@ -55,7 +55,7 @@ guided_figures play_guided(const playback& p, bytes capacity, progress_line& lin
   pool under{device, {.limit = std::min(capacity, most_addresses), .wait_for_streams = true, .report_leaks = false}};
   {
     guided_pool guided{under};
-    for (int i = 0; i < 2 + playback_figures::passes && !out.failed_at; ++i) {
+    for (int i = 0; i < 2 + timed_passes && !out.failed_at; ++i) {
       line.stage(i == 0 ? "the step to learn from" : "step " + std::to_string(i + 1) + ", by its plan");
       guided.begin_step();
       const double before = thread_seconds();

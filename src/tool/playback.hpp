@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/trace/health.hpp"
 #include "berth/trace/log.hpp"
 #include "tool/processor_time.hpp"
 #include "tool/progress_line.hpp"
@@ -40,20 +41,18 @@ struct playback {
   return peak_live > max_bytes / 4 ? max_bytes : std::max<bytes>(peak_live * 4, bytes{64} << 30);
 }
 
-struct playback_figures {
-  static constexpr int passes = 5;
+// Figures of one replay.
+struct replayed {
+  trace::memory_use at_peak;  // after the first step with the most live bytes
+  trace::memory_use at_end;   // or at the request without memory
   policy::figures of_policy;
-  spread ns_per_op;                        // of the passes
   std::optional<std::uint64_t> failed_at;  // the row for which there was no memory
 };
+[[nodiscard]] replayed replay_once(const playback& p, policy& through);
 
-// Returns the share of reserved bytes that were not needed at the peak; never below 0.
-[[nodiscard]] inline double fragmentation_of(bytes needed, bytes reserved) noexcept {
-  return needed >= reserved ? 0 : 1 - static_cast<double>(needed) / static_cast<double>(reserved);
-}
-
-// Throws usage_error: no such policy.
-[[nodiscard]] playback_figures play(const playback& p, const std::string& policy, bytes capacity, progress_line& line);
+// Times five further replays: ns an operation. Throws usage_error: no such policy.
+constexpr int timed_passes = 5;
+[[nodiscard]] spread time_replays(const playback& p, const std::string& policy, bytes capacity, progress_line& line);
 
 // Plays one pass; calls placed(row, address) for every allocation. Returns the row for which there was no memory.
 template <class Placed>

@@ -87,7 +87,7 @@ int print_guided(const replay_call& c, const trace::log_summary& log, bytes capa
                   number(r.counts.broken_up));
     }
     std::printf("  time           %.1f ns an operation as planned (%.1f to %.1f in %d steps)\n", r.ns_per_op.median,
-                r.ns_per_op.least, r.ns_per_op.most, playback_figures::passes);
+                r.ns_per_op.least, r.ns_per_op.most, timed_passes);
     if (*r.counts.refusal != 0) std::printf("  no plan for a stream: %s\n", r.counts.refusal);
     if (r.failed_at) std::printf("  out of memory at event %llu\n", number(*r.failed_at));
   }
@@ -108,10 +108,11 @@ int replay(const replay_call& c) {
     line.reset();
     return print_guided(c, summary, capacity, r);
   }
-  const playback_figures r = play(p, c.policy, capacity, *line);
+  const spread ns_per_op = time_replays(p, c.policy, capacity, *line);
+  const replayed r = replay_once(p, *make_policy(c.policy, capacity, p.streams));
   line.reset();
   // A part of the log says nothing about the whole.
-  const double fragmentation = fragmentation_of(summary.peak_live, r.of_policy.peak_reserved);
+  const double fragmentation = r.at_peak.fragmentation().value_or(0);
   const double over = summary.peak_live == 0
                           ? 1
                           : static_cast<double>(r.of_policy.peak_reserved) / static_cast<double>(summary.peak_live);
@@ -125,9 +126,9 @@ int replay(const replay_call& c) {
                        {"allocs", summary.allocations},
                        {"pool_hit_rate", nullptr},
                        {"cache_hit_rate", nullptr},
-                       {"ns_per_op", r.ns_per_op.median},
-                       {"ns_per_op_min", r.ns_per_op.least},
-                       {"ns_per_op_max", r.ns_per_op.most},
+                       {"ns_per_op", ns_per_op.median},
+                       {"ns_per_op_min", ns_per_op.least},
+                       {"ns_per_op_max", ns_per_op.most},
                        {"stitched", r.of_policy.stitched},
                        {"unmatched_frees", summary.unmatched_frees},
                        {"failed_at", nullptr}};
@@ -143,7 +144,7 @@ int replay(const replay_call& c) {
     std::printf("%s through %s, %s %s\n", printable(c.file).c_str(), c.policy.c_str(),
                 c.capacity.empty() ? "no limit, on a device of" : "capacity", human(capacity).c_str());
     if (!r.failed_at) {
-      std::printf("  reserved/live  %.3f at their peaks (fragmentation %.2f %%)\n", over, 100 * fragmentation);
+      std::printf("  reserved/live  %.3f at their peaks, fragmentation %.2f %% at the live peak\n", over, 100 * fragmentation);
     }
     std::printf("  peak live      %s\n  peak reserved  %s%s\n", human(summary.peak_live).c_str(),
                 human(r.of_policy.peak_reserved).c_str(), r.failed_at ? " until there was no more" : "");
@@ -152,8 +153,8 @@ int replay(const replay_call& c) {
                   static_cast<unsigned long long>(summary.allocations), 100 * r.of_policy.pool_hit_rate,
                   100 * r.of_policy.cache_hit_rate, static_cast<unsigned long long>(r.of_policy.stitched));
     }
-    std::printf("  time           %.1f ns an operation (%.1f to %.1f in %d passes)\n", r.ns_per_op.median,
-                r.ns_per_op.least, r.ns_per_op.most, playback_figures::passes);
+    std::printf("  time           %.1f ns an operation (%.1f to %.1f in %d passes)\n", ns_per_op.median,
+                ns_per_op.least, ns_per_op.most, timed_passes);
     if (r.failed_at) {
       std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
     }

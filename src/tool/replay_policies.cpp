@@ -11,6 +11,7 @@
 
 #include "berth/pool/pool.hpp"
 #include "tool/holes_by_address.hpp"
+#include "tool/units.hpp"
 
 namespace berth::tool {
 namespace {
@@ -36,6 +37,7 @@ class berth_policy final : public policy {
     const pool_statistics s = pool_.statistics();
     return {s.reserved_peak, s.pool_hit_rate(), s.cache_hit_rate(), s.stitched};
   }
+  pool_statistics now() override { return pool_.statistics(); }
 
  private:
   static constexpr bytes most_addresses = bytes{1} << 62;  // more the pool cannot reserve, nor a log be alive
@@ -85,6 +87,34 @@ class segments {
     add_free(offset, size);
     return offset;
   }
+  // Adds memory right behind the last byte of an expandable segment, so that the free range there grows.
+  void extend(bytes size) {
+    const bytes offset = end_;
+    end_ += size;
+    reserved_ += size;
+    peak_ = std::max(peak_, reserved_);
+    add_free(offset, size);
+  }
+  [[nodiscard]] bytes free_at_end() const {
+    return free_.empty() || free_.rbegin()->first + free_.rbegin()->second != end_ ? 0 : free_.rbegin()->second;
+  }
+  // Gives the whole pages in free ranges back to the device, and says how much that is.
+  bytes release_free_pages(bytes page) {
+    bytes released = 0;
+    const std::vector<std::pair<bytes, bytes>> all{free_.begin(), free_.end()};
+    for (const auto& [offset, size] : all) {
+      const bytes first = align_up(offset - begin, page) + begin,
+                  last = align_down(offset + size - begin, page) + begin;
+      if (first >= last) continue;
+      erase(free_.find(offset));
+      if (first > offset) insert(offset, first - offset);
+      if (offset + size > last) insert(last, offset + size - last);
+      borders_.insert(last);  // no range grows over addresses without memory
+      released += last - first;
+    }
+    reserved_ -= released;
+    return released;
+  }
   // Takes n bytes from the front of the free range at `offset`; the rest stays free if it is at least `least`.
   bytes take(bytes offset, bytes n, bytes least) {
     const bytes size = free_.at(offset);
@@ -112,6 +142,16 @@ class segments {
   [[nodiscard]] const by_size& sizes() const { return sizes_; }
   [[nodiscard]] bytes reserved() const { return reserved_; }
   [[nodiscard]] bytes peak() const { return peak_; }
+  void add_to(pool_statistics& s, bytes largest_request) const {
+    bytes here = 0;
+    for (const auto& [size, offset] : sizes_) here += size;
+    for (const auto& [size, offset] : sizes_) s.unusable += size < std::min(largest_request, here) ? size : 0;
+    s.free += here;
+    if (!sizes_.empty()) s.largest_hole = std::max(s.largest_hole, sizes_.rbegin()->first);
+    s.reserved += reserved_;
+    s.live_rounded = s.reserved - s.free;
+    s.largest_request = largest_request;
+  }
 
  private:
   void insert(bytes offset, bytes size) {
@@ -133,8 +173,9 @@ class segments {
   by_size sizes_;
   std::set<bytes> borders_;
   std::map<bytes, bytes> segments_;
-  std::set<bytes> idle_;  // segments that are wholly free
-  bytes end_ = 64;        // so that no handle is 0
+  std::set<bytes> idle_;              // segments that are wholly free
+  static constexpr bytes begin = 64;  // so that no handle is 0
+  bytes end_ = begin;
   bytes reserved_ = 0;
   bytes peak_ = 0;
 };
@@ -157,12 +198,31 @@ class fit_like final : public policy {
     if (at == 0) return 0;
     space_.take(at, n, 1);
     highest_ = std::max(highest_, at + n - start_);
+    largest_ = std::max(largest_, n);
     return at;
   }
   void free(std::uint64_t handle, bytes size, std::uint32_t) override {
     space_.add_free(handle, align_up(std::max<bytes>(size, 1), granularity));
   }
   figures result() override { return {.peak_reserved = highest_}; }
+  pool_statistics now() override {
+    pool_statistics s;
+    s.reserved = highest_;
+    s.largest_request = largest_;
+    for (auto [size, offset] : space_.sizes()) {
+      if (offset - start_ >= highest_) continue;
+      size = std::min(size, highest_ - (offset - start_));
+      s.free += size;
+      s.largest_hole = std::max(s.largest_hole, size);
+    }
+    for (auto [size, offset] : space_.sizes()) {
+      if (offset - start_ >= highest_) continue;
+      size = std::min(size, highest_ - (offset - start_));
+      if (size < std::min(largest_, s.free)) s.unusable += size;
+    }
+    s.live_rounded = s.reserved - s.free;
+    return s;
+  }
 
  private:
   static constexpr bytes granularity = 64;
@@ -170,14 +230,15 @@ class fit_like final : public policy {
   segments space_;
   bytes start_ = 0;
   bytes highest_ = 0;
+  bytes largest_ = 0;
 };
 
 // TensorFlow's best fit with coalescing: multiples of 256, and regions that double from 1 MiB. It splits off a
-// remainder that is as large as the request or 128 MiB. The real one bins the chunks of a region by powers of two and
-// then takes the smallest, as here.
+// remainder that is as large as the request or 128 MiB. ONNX Runtime's kSameAsRequested takes regions of the request's
+// size. The real one bins the chunks of a region by powers of two and then takes the smallest, as here.
 class bfc_like final : public policy {
  public:
-  explicit bfc_like(bytes capacity) : capacity_{capacity} {}
+  bfc_like(bytes capacity, bool doubles) : capacity_{capacity}, doubles_{doubles} {}
 
   std::uint64_t allocate(bytes size, std::uint32_t) override {
     const bytes n = align_up(std::max<bytes>(size, 1), 256);
@@ -187,6 +248,7 @@ class bfc_like final : public policy {
       if (!extend(n)) return 0;
       fit = space_.sizes().lower_bound({n, 0});
     }
+    largest_ = std::max(largest_, n);
     const bytes at = fit->second;
     const bytes rest = fit->first - n;
     const bool split = fit->first >= 2 * n || rest >= (bytes{128} << 20);
@@ -201,20 +263,30 @@ class bfc_like final : public policy {
     const auto n = static_cast<double>(std::max<std::uint64_t>(allocations_, 1));
     return {.peak_reserved = space_.peak(), .pool_hit_rate = 1 - static_cast<double>(extensions_) / n};
   }
+  bytes shrink() override { return space_.release_free_segments(); }
+  pool_statistics now() override {
+    pool_statistics s;
+    space_.add_to(s, largest_);
+    return s;
+  }
 
  private:
   bool extend(bytes n) {
     const bytes room = align_down(capacity_ - space_.reserved(), 256);
     if (n > room) return false;
-    while (region_ < n) region_ *= 2;
-    space_.add_segment(std::min(region_, room));
-    region_ *= 2;
+    if (doubles_) {
+      while (region_ < n) region_ *= 2;
+    }
+    space_.add_segment(doubles_ ? std::min(region_, room) : n);
+    if (doubles_) region_ *= 2;
     ++extensions_;
     return true;
   }
 
   bytes capacity_;
+  bool doubles_;
   bytes region_ = bytes{1} << 20;
+  bytes largest_ = 0;
   segments space_;
   std::unordered_map<bytes, bytes> taken_;
   std::uint64_t allocations_ = 0;
@@ -223,31 +295,23 @@ class bfc_like final : public policy {
 
 // PyTorch's caching allocator. It rounds to multiples of 512. Requests of up to 1 MiB come from segments of 2 MiB,
 // those below 10 MiB from segments of 20 MiB. Larger ones get segments of their own, in multiples of 2 MiB. Each stream
-// has best fit, and a large remainder above 1 MiB is split off. Free segments go back before it gives up.
+// has best fit, and a large remainder above 1 MiB is split off. Free segments go back before it gives up. With
+// expandable segments each stream has one of small and one of large blocks, which grows by pages of 2 and of 20 MiB.
 class pytorch_like final : public policy {
  public:
-  pytorch_like(bytes capacity, std::uint32_t streams) : capacity_{capacity}, pools_(std::size_t{2} * streams) {}
+  pytorch_like(const pytorch_settings& how, bytes capacity, std::uint32_t streams)
+      : how_{how}, capacity_{capacity}, pools_(std::size_t{2} * streams) {}
 
   std::uint64_t allocate(bytes size, std::uint32_t stream) override {
     const bytes n = align_up(std::max<bytes>(size, 1), 512);
     const bool small = n <= mib;
     segments& space = pools_[std::size_t{2} * stream + (small ? 0 : 1)];
     ++allocations_;
-    auto fit = space.sizes().lower_bound({n, 0});
-    if (fit == space.sizes().end()) {
-      const bytes segment = small ? 2 * mib : n < 10 * mib ? 20 * mib : align_up(n, 2 * mib);
-      if (reserved_ + segment > capacity_) {
-        for (segments& one : pools_) reserved_ -= one.release_free_segments();
-        if (reserved_ + segment > capacity_) return 0;
-      }
-      space.add_segment(segment);
-      reserved_ += segment;
-      peak_ = std::max(peak_, reserved_);
-      ++mallocs_;
-      fit = space.sizes().lower_bound({n, 0});
-    }
-    const bytes at = fit->second;
-    const bytes taken = space.take(at, n, small ? 512 : mib + 1);
+    if (!has_fit(space, n) && !grow(space, n, small)) return 0;
+    largest_ = std::max(largest_, n);
+    const auto [found, at] = *space.sizes().lower_bound({n, 0});
+    const bool may_split = small || how_.expandable_segments || found < how_.max_split_size;
+    const bytes taken = space.take(at, n, !may_split ? max_bytes : small ? 512 : mib + 1);
     const std::uint64_t handle = ++last_;
     blocks_[handle] = {&space, at, taken};
     return handle;
@@ -261,15 +325,54 @@ class pytorch_like final : public policy {
     const auto n = static_cast<double>(std::max<std::uint64_t>(allocations_, 1));
     return {.peak_reserved = peak_, .pool_hit_rate = 1 - static_cast<double>(mallocs_) / n};
   }
+  pool_statistics now() override {
+    pool_statistics s;
+    for (const segments& one : pools_) one.add_to(s, largest_);
+    return s;
+  }
 
  private:
   static constexpr bytes mib = bytes{1} << 20;
+  static constexpr bytes small_page = 2 * mib, large_page = 20 * mib;
+
+  // Returns whether the best fit may be used: a block above max_split_size serves no request below it, and no request
+  // that would leave 20 MiB of it unused.
+  [[nodiscard]] bool has_fit(const segments& space, bytes n) const {
+    const auto fit = space.sizes().lower_bound({n, 0});
+    if (fit == space.sizes().end()) return false;
+    if (how_.expandable_segments || fit->first < how_.max_split_size) return true;
+    return n >= how_.max_split_size && fit->first - n < large_page;
+  }
+  bool grow(segments& space, bytes n, bool small) {
+    const bool expands = how_.expandable_segments;
+    const auto need = [&] {
+      if (expands) return align_up(n - std::min(n, space.free_at_end()), small ? small_page : large_page);
+      return small ? small_page : n < 10 * mib ? large_page : align_up(n, 2 * mib);
+    };
+    const bytes soft =
+        how_.garbage_collection_threshold == 0 ? capacity_ : share_of(capacity_, how_.garbage_collection_threshold);
+    if (reserved_ + need() > soft) {
+      for (std::size_t i = 0; i < pools_.size(); ++i) {
+        const bytes page = i % 2 == 0 ? small_page : large_page;
+        reserved_ -= expands ? pools_[i].release_free_pages(page) : pools_[i].release_free_segments();
+      }
+    }
+    const bytes more = need();
+    if (reserved_ + more > capacity_) return false;
+    expands ? space.extend(more) : static_cast<void>(space.add_segment(more));
+    reserved_ += more;
+    peak_ = std::max(peak_, reserved_);
+    ++mallocs_;
+    return true;
+  }
   struct taken_block {
     segments* space;
     bytes offset;
     bytes size;
   };
+  pytorch_settings how_;
   bytes capacity_;
+  bytes largest_ = 0;
   bytes reserved_ = 0;  // by all of them; a log may have thousands of streams
   std::vector<segments> pools_;
   std::unordered_map<std::uint64_t, taken_block> blocks_;
@@ -289,14 +392,22 @@ std::unique_ptr<policy> make_pool_policy(const pool_options& options, std::uint3
   return std::make_unique<berth_policy>(options, streams);
 }
 
+std::unique_ptr<policy> make_pytorch_policy(const pytorch_settings& how, bytes capacity, std::uint32_t streams) {
+  return std::make_unique<pytorch_like>(how, capacity, streams);
+}
+
+std::unique_ptr<policy> make_bfc_policy(bool doubles, bytes capacity) {
+  return std::make_unique<bfc_like>(capacity, doubles);
+}
+
 std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams) {
   if (name == "berth") {
     return make_pool_policy({.limit = capacity, .wait_for_streams = true, .report_leaks = false}, streams);
   }
   if (name == "first-fit-like") return std::make_unique<fit_like>(capacity, true);
   if (name == "best-fit-like") return std::make_unique<fit_like>(capacity, false);
-  if (name == "bfc-like") return std::make_unique<bfc_like>(capacity);
-  if (name == "pytorch-like") return std::make_unique<pytorch_like>(capacity, streams);
+  if (name == "bfc-like") return make_bfc_policy(true, capacity);
+  if (name == "pytorch-like") return make_pytorch_policy({}, capacity, streams);
   return nullptr;
 }
 

@@ -31,6 +31,17 @@ class policy {
   virtual std::uint64_t allocate(bytes size, std::uint32_t stream) = 0;
   virtual void free(std::uint64_t handle, bytes size, std::uint32_t stream) = 0;
   [[nodiscard]] virtual figures result() = 0;
+  // Gives regions without a live block back to the device. Returns their bytes.
+  virtual bytes shrink() { return 0; }
+  // Returns what it holds now: live_rounded, free, reserved, largest_hole and unusable. Our pool knows the rest too.
+  [[nodiscard]] virtual pool_statistics now() = 0;
+};
+
+// Settings of PyTorch's allocator, by the names of PYTORCH_CUDA_ALLOC_CONF.
+struct pytorch_settings {
+  bool expandable_segments = false;
+  bytes max_split_size = max_bytes;
+  double garbage_collection_threshold = 0;  // of the capacity; 0: none
 };
 
 // Returns the names that make_policy() knows, ours first.
@@ -39,6 +50,11 @@ class policy {
 // Returns one of policy_names(); null for any other name. `capacity` is the most bytes that the policy may reserve,
 // `streams` the number of streams.
 [[nodiscard]] std::unique_ptr<policy> make_policy(std::string_view name, bytes capacity, std::uint32_t streams);
+
+// Returns best fit with coalescing. It takes regions that double each time, or of the request's size.
+[[nodiscard]] std::unique_ptr<policy> make_bfc_policy(bool doubles, bytes capacity);
+[[nodiscard]] std::unique_ptr<policy> make_pytorch_policy(const pytorch_settings& how, bytes capacity,
+                                                          std::uint32_t streams);
 
 // Returns our pool under these options, on a device without memory that has `limit` bytes; cuts each limit to a
 // possible one.

@@ -17,6 +17,7 @@
 #include "tool/playback.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
+#include "tool/settings.hpp"
 #include "tool/survival.hpp"
 #include "tool/trace_input.hpp"
 #include "tool/units.hpp"
@@ -32,41 +33,64 @@ struct report {
   std::string measured_how;
   trace::health health;
   std::vector<std::pair<const char*, json>> figures;  // keys of --json, in the table's order
+  std::vector<trace::named_moment> moments;           // as far as they are known
   tool::peak peak;
   std::vector<named_holding> at_peak;               // largest first
   std::optional<std::vector<named_holding>> leaks;  // by place; nothing where the run has not ended
   std::optional<std::vector<change>> grown;         // since another snapshot: what is alive, by place
   std::optional<std::uint64_t> failed_at;           // of a log: the event for which its replay had no memory
   std::vector<tool::advice> advice;
+  std::vector<std::string> settings;    // of --engine
   std::optional<tool::failure> failed;  // of an engine's log
   std::string failed_place;
   std::optional<tool::cause> cause;  // of what is not healthy
   std::string engine;
 };
 
-report of(const plan_facts& plan, progress_line&) {
+// Judges the fragmentation of the first of these moments that is known.
+trace::measurements fragmentation_at(std::initializer_list<std::optional<trace::memory_use>> moments) {
+  for (const auto& m : moments) {
+    if (m && m->fragmentation()) return {.fragmentation = m->fragmentation()};
+  }
+  return {};
+}
+
+report of(const plan_facts& plan, const std::string&, progress_line&) {
   report r{.kind = "plan",
-           .measured_how = "a plan allocates and copies nothing: fragmentation is 1 - lower bound / arena"};
-  r.health = trace::check({.fragmentation = fragmentation_of(plan.lower_bound, plan.arena)});
+           .measured_how = "a plan allocates and copies nothing: what is above the lower bound is unusable"};
+  trace::memory_use use{.live = std::min(plan.lower_bound, plan.arena), .reserved = plan.arena};
+  use.unusable = use.idle();
+  r.moments = {{"peak", use}};
+  r.health = trace::check(fragmentation_at({use}));
   r.figures = {{"arena_bytes", plan.arena},       {"lower_bound", plan.lower_bound}, {"optimal", plan.optimal},
                {"no_reuse_bytes", plan.no_reuse}, {"buffers", plan.buffers.size()},  {"solver", plan.solver}};
   return r;
 }
 
-report of(const trace::log& log, progress_line& line) {
+// What an engine's own settings would have done in a replay of this log.
+std::vector<std::string> settings_for(const std::string& engine, const playback& p, bytes peak_live) {
+  return engine.empty() ? std::vector<std::string>{} : tried_settings(engine, p, std::nullopt, peak_live);
+}
+
+report of(const trace::log& log, const std::string& engine, progress_line& line) {
   const playback p = make_playback(log);
   const trace::log_summary s = trace::summarize(log);
-  const playback_figures o = play(p, "berth", ample_room(s.peak_live), line);
-  report r{.kind = "trace", .measured_how = "replayed through the pool, on a device without memory"};
+  const pool_options options = replay_options({}, s.peak_live);
+  const replayed o = replay_once(p, *make_pool_policy(options, p.streams));
+  report r{.kind = "trace",
+           .measured_how = "replayed through the pool, on a device without memory; fragmentation: at the peak"};
   trace::measurements m;
   if (s.allocations != 0 && !o.failed_at) {  // a part of the log says nothing about the whole
-    m = {.allocation_us = o.ns_per_op.median * 1e-3,
-         .fragmentation = fragmentation_of(s.peak_live, o.of_policy.peak_reserved),
-         .pool_hits = o.of_policy.pool_hit_rate};
+    m = fragmentation_at({o.at_peak});
+    m.allocation_us = time_replays(p, "berth", options.limit, line).median * 1e-3;
+    m.pool_hits = o.of_policy.pool_hit_rate;
   }
+  if (!o.failed_at) r.moments = {{"peak", o.at_peak}};
+  r.moments.push_back({o.failed_at ? "failed" : "now", o.at_end});
   r.health = trace::check(m);
   r.failed_at = o.failed_at;
-  r.advice = advise(r.health, log, line);
+  r.advice = advise(log, p, o, options, line);
+  r.settings = settings_for(engine, p, s.peak_live);
   r.figures = {{"allocations", s.allocations},
                {"frees", s.frees},
                {"unmatched_frees", s.unmatched_frees},
@@ -78,10 +102,21 @@ report of(const trace::log& log, progress_line& line) {
   return r;
 }
 
-report of(const trace::snapshot& s, progress_line& line) {
-  report r{.kind = "snapshot", .measured_how = "by the pool, the device and a stopwatch while it ran"};
+report of(const trace::snapshot& s, const std::string& engine, progress_line& line) {
+  report r{.kind = "snapshot", .measured_how = "by the pool, the device and a stopwatch while it ran; fragmentation: "};
+  r.measured_how += s.failed ? "at the last failed request" : "now";
   r.health = trace::check(trace::measure(s));
-  r.advice = advise(r.health, trace::to_log(s), line);
+  const trace::log events = trace::to_log(s);
+  const playback p = make_playback(events);
+  const bytes peak = trace::summarize(events).peak_live;
+  if (s.pool) r.moments = {{"peak", {.live = s.pool->live_peak}}};
+  if (s.failed) r.moments.push_back({"failed", trace::use_of(s.failed->at)});
+  if (s.pool) r.moments.push_back({"now", trace::use_of(*s.pool)});
+  if (s.options) {  // a replay under other options would contradict what was measured
+    const pool_options options = replay_options(s.options, peak);
+    r.advice = advise(events, p, replay_once(p, *make_pool_policy(options, p.streams)), options, line);
+  }
+  r.settings = settings_for(engine, p, peak);
   if (s.device && !r.health[3].ok().value_or(true)) {
     r.advice.push_back(
         {.threshold = "zero_copy",
@@ -101,7 +136,6 @@ report of(const trace::snapshot& s, progress_line& line) {
   if (s.pool) {
     r.figures.insert(r.figures.end(), {{"peak_live_bytes", s.pool->live_peak},
                                        {"peak_reserved_bytes", s.pool->reserved_peak},
-                                       {"largest_hole", s.pool->largest_hole},
                                        {"failures", s.pool->failures}});
   }
   if (s.ended) r.leaks = largest_first(by_place);
@@ -109,21 +143,26 @@ report of(const trace::snapshot& s, progress_line& line) {
   return r;
 }
 
-report of(const trace::engine_log& log, progress_line& line) {
-  report r{
-      .kind = "engine", .measured_how = "fragmentation is that of the engine's own allocator", .engine = log.engine};
+std::vector<trace::named_moment> moments_of(const trace::engine_log& log) {
+  std::vector<trace::named_moment> all{{"peak", log.at_peak}};
+  if (!log.failed.empty()) all.push_back({"failed", log.at_failure});
+  all.push_back({"now", log.now});
+  return all;
+}
+
+report of(const trace::engine_log& log, const std::string& engine, progress_line& line) {
+  report r{.kind = "engine", .measured_how = "fragmentation: of the engine's own allocator, ", .engine = log.engine};
   const trace::log events = trace::to_log(log.history);
   const trace::log_summary s = trace::summarize(events);
   const playback p = make_playback(events);
   line.stage("replaying under tighter limits");
-  const auto needs = smallest_limit(p, s.peak_live);
-  if (log.reserved_peak && s.peak_live != 0) {
-    r.health = trace::check({.fragmentation = fragmentation_of(s.peak_live, *log.reserved_peak)});
-  } else {
-    r.health = trace::check({});
-    r.measured_how = "the log does not say what the engine's own allocator held";
-  }
+  const auto needs = log.failed.empty() ? smallest_limit(p, s.peak_live) : std::nullopt;
   r.failed = last_failure(log, line);
+  r.moments = moments_of(log);
+  r.health = trace::check(r.failed ? fragmentation_at({r.failed->use}) : fragmentation_at({log.at_peak}));
+  r.measured_how += r.failed ? "at the failed request" : "at the peak";
+  if (!log.reserved_peak) r.measured_how = "the log does not say what the engine's own allocator held";
+  if (log.engine != engine) r.settings = settings_for(engine, p, s.peak_live);
   if (r.failed) {
     r.failed_place = place_of(log.history, r.failed->request.site);
     r.cause = cause_of(log, *r.failed);
@@ -138,7 +177,7 @@ report of(const trace::engine_log& log, progress_line& line) {
                {"failed_requests", log.failed.size()},
                {"peak_live_bytes", s.peak_live},
                {"engine_reserved_bytes", or_null(log.reserved_peak)},
-               {"pool_needs_bytes", or_null(needs)}};
+               {"pool_needs_bytes", or_null(r.failed ? r.failed->needs : needs)}};
   return r;
 }
 
@@ -161,21 +200,34 @@ json to_json(const tool::advice& a) {
 }
 
 json to_json(const tool::failure& f, const std::string& place) {
-  json out{
-      {"size", f.request.size}, {"at", f.request.before}, {"place", place}, {"live_bytes", f.live}, {"since", f.since}};
-  for (const auto& [key, value] : {std::pair{"reserved_bytes", f.request.reserved},
+  json out{{"size", f.request.size},
+           {"at", f.request.before},
+           {"place", place},
+           {"live_bytes", f.use.live},
+           {"since", f.since}};
+  for (const auto& [key, value] : {std::pair{"reserved_bytes", f.use.reserved},
                                    {"device_free_bytes", f.request.device_free},
                                    {"available_bytes", f.available},
                                    {"pool_needs_bytes", f.needs}}) {
     out[key] = value ? json(*value) : json(nullptr);
   }
-  if (f.request.reserved) out["idle_bytes"] = *f.request.reserved - std::min(f.live, *f.request.reserved);
   if (f.request.holes) {
-    out["largest_hole_bytes"] = f.request.holes->largest;
     out["idle_in_empty_segments_bytes"] = f.request.holes->in_empty_segments;
     out["segments"] = f.request.holes->segments;
   }
   out["pool_survives"] = f.survived() ? json(*f.survived()) : json(nullptr);
+  return out;
+}
+
+// The figures of a moment by their names, in the order of the table.
+std::vector<std::pair<const char*, std::optional<bytes>>> figures_of(const trace::memory_use& u) {
+  return {{"reserved", u.reserved}, {"live", u.live},         {"rounding", u.rounding},        {"idle", u.idle()},
+          {"cached", u.cached},     {"unusable", u.unusable}, {"largest_hole", u.largest_hole}};
+}
+
+json to_json(const trace::memory_use& u) {
+  json out;
+  for (const auto& [name, n] : figures_of(u)) out[std::string{name} + "_bytes"] = n ? json(*n) : json(nullptr);
   return out;
 }
 
@@ -194,6 +246,9 @@ json to_json(const std::string& file, const report& r, std::size_t most, trace::
     out["thresholds"].push_back(std::move(one));
   }
   for (const auto& [key, value] : r.figures) out[key] = value;
+  json& memory = out["memory"] = {{"peak", nullptr}, {"failed", nullptr}, {"now", nullptr}};
+  for (const auto& [moment, use] : r.moments) memory[moment] = to_json(use);
+  out["settings"] = r.settings;
   if (std::string_view{r.kind} == "trace") out["failed_at"] = r.failed_at ? json(*r.failed_at) : json(nullptr);
   out["cause"] = r.cause && !healthy(r, fail_on)
                      ? json{{"name", r.cause->name}, {"text", r.cause->text}, {"advice", r.cause->advice}}
@@ -240,11 +295,23 @@ void print(const tool::advice& a) {
               human_exactly(a.value).c_str(), 100 * a.after, 100 * a.before);
 }
 
+void print_moments(const report& r) {
+  if (r.moments.empty()) return;
+  std::printf("  %-12s", "bytes");
+  for (const auto& [name, n] : figures_of({})) std::printf("  %12s", name);
+  std::puts("");
+  for (const auto& [moment, use] : r.moments) {
+    std::printf("  %-12s", moment);
+    for (const auto& [name, n] : figures_of(use)) std::printf("  %12s", n ? human(*n).c_str() : "-");
+    std::puts("");
+  }
+}
+
 void print(const tool::failure& f, const report& r) {
   std::printf("  %s failed a request of %s at event %llu (%s)\n", r.engine.c_str(), human(f.request.size).c_str(),
               static_cast<unsigned long long>(f.request.before), printable(r.failed_place).c_str());
-  std::printf("    %s were alive", human(f.live).c_str());
-  if (f.request.reserved) std::printf(", %s held by its allocator", human(*f.request.reserved).c_str());
+  std::printf("    %s were alive", human(f.use.live).c_str());
+  if (f.use.reserved) std::printf(", %s reserved by its allocator", human(*f.use.reserved).c_str());
   if (f.request.device_free) std::printf(", %s free on the device", human(*f.request.device_free).c_str());
   const std::string needed = f.needs ? human(*f.needs) : "more than there can be";
   const auto survived = f.survived();
@@ -271,13 +338,15 @@ void print(const std::string& file, const report& r, std::size_t most, trace::ba
                 t.at_least ? "above" : "below", text_of(t, t.limit).c_str(), verdict);
   }
   std::printf("  (%s)\n", r.measured_how.c_str());
+  print_moments(r);
   for (const tool::advice& a : r.advice) print(a);
+  for (const std::string& setting : r.settings) std::printf("  %s\n", printable(setting).c_str());
   if (r.failed_at) {
     std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
   }
   for (const auto& [key, value] : r.figures) {
     const std::string_view name = key;
-    const bool size = name.ends_with("bytes") || name == "lower_bound" || name == "largest_hole";
+    const bool size = name.ends_with("bytes") || name == "lower_bound";
     const std::string text = value.is_null()     ? "not known"
                              : size              ? human(value.get<bytes>())
                              : value.is_string() ? printable(value.get<std::string>())
@@ -285,7 +354,8 @@ void print(const std::string& file, const report& r, std::size_t most, trace::ba
     std::printf("  %-22s %14s\n", key, text.c_str());
   }
   if (r.failed) print(*r.failed, r);
-  std::printf("  peak: %s alive at %lld, of which\n", human(r.peak.size).c_str(), static_cast<long long>(r.peak.at));
+  std::printf("  peak%s: %s alive at %lld, of which\n", r.kind == std::string_view{"snapshot"} ? " of the record" : "",
+              human(r.peak.size).c_str(), static_cast<long long>(r.peak.at));
   print_holdings(r.at_peak, most);
   if (r.grown) {
     std::printf("  alive by place, against the earlier snapshot: %s\n", r.grown->empty() ? "the same" : "what changed");
@@ -317,7 +387,9 @@ static int print_metrics(const shown_input& input) {
   } else if (const auto* s = std::get_if<trace::snapshot>(&input)) {
     text = metrics_of(trace::to_log(*s), s->pool);
   } else if (const auto* engine = std::get_if<trace::engine_log>(&input)) {
-    text = metrics_of(trace::to_log(engine->history));
+    const std::vector<trace::named_moment> moments = moments_of(*engine);
+    text = trace::to_open_metrics(trace::profile_of(trace::to_log(engine->history)), std::nullopt, nullptr, nullptr,
+                                  moments);
   } else {
     throw usage_error("--metrics: of logs and snapshots, and this is a plan");
   }
@@ -331,6 +403,7 @@ std::function<int()> declare_report(CLI::App& app) {
     std::vector<std::string> dims;
     std::string fail_on = "warning";
     std::string since;
+    std::string engine;
     bool json = false;
     bool metrics = false;
   };
@@ -351,6 +424,9 @@ std::function<int()> declare_report(CLI::App& app) {
       app.add_option("--since", c->since, "An earlier snapshot: which places hold more, or less, than they did there")
           ->check(not_empty)
           ->type_name("SNAPSHOT");
+  app.add_option("--engine", c->engine,
+                 "The engine whose settings are tried in replays of a log or a snapshot: pytorch, onnxruntime or rmm")
+      ->check(CLI::IsMember({"pytorch", "onnxruntime", "rmm"}));
   CLI::Option* const as_json = app.add_flag("--json", c->json, "One JSON object on standard output");
   app.add_flag("--metrics", c->metrics,
                "Sizes, lifetimes and peaks by size class and stream, and the pool's figures, as OpenMetrics "
@@ -374,7 +450,11 @@ std::function<int()> declare_report(CLI::App& app) {
         line.reset();
         return print_metrics(input);
       }
-      report r = std::visit([&](const auto& one) { return of(one, *line); }, input);
+      const std::string engine = c->engine == "pytorch"       ? "PyTorch"
+                                 : c->engine == "onnxruntime" ? "ONNX Runtime"
+                                 : c->engine == "rmm"         ? "RMM"
+                                                              : "";
+      report r = std::visit([&](const auto& one) { return of(one, engine, *line); }, input);
       const std::vector<life> all = lives(input);
       r.peak = peak_of(all);
       r.at_peak = largest_first(alive_at(all, r.peak.at));

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tool/settings.hpp"
+
 namespace berth::tool {
 namespace {
 
@@ -72,21 +74,23 @@ std::optional<bytes> smallest_limit(const playback& p, bytes peak_live) {
 std::optional<failure> last_failure(const trace::engine_log& log, progress_line& line) {
   if (log.failed.empty()) return std::nullopt;
   line.stage("replaying up to the request that failed");
-  failure f{.request = log.failed.back()};
+  failure f{.request = log.failed.back(), .use = log.at_failure};
   if (f.request.reserved && f.request.device_free) {
     f.available = *f.request.reserved + std::min(*f.request.device_free, max_bytes - *f.request.reserved);
   }
   trace::log up_to = trace::to_log(log.history);
   up_to.resize(std::min<std::size_t>(up_to.size(), static_cast<std::size_t>(f.request.before)));
-  f.live = trace::summarize(up_to).live_at_end;
   constexpr bytes most = bytes{1} << 62;  // as in make_playback()
-  if (f.request.size > most - f.live) return f;
+  if (f.request.size > most - f.use.live) return f;
   const trace::log_entry request{.stream = f.request.stream, .id = up_to.size(), .size = f.request.size};
   if (f.available) f.since = settled_under(up_to, *f.available);
   if (f.since != 0) up_to = log_from(up_to, static_cast<std::size_t>(f.since));
   up_to.push_back(request);
   const playback p = make_playback(up_to);
-  f.needs = smallest_limit(p, trace::summarize(up_to).peak_live);
+  const bytes peak = trace::summarize(up_to).peak_live;
+  f.needs = smallest_limit(p, peak);
+  const bool suffices = !f.available || f.use.live + f.request.size <= *f.available;
+  if (suffices) f.settings = tried_settings(log.engine, p, f.available, peak);
   // Only a replay under that very limit decides: the limits tried come near the smallest from above.
   const bool not_enough = f.available && (!f.needs || *f.needs > *f.available);
   if (not_enough && reserved_under(p, *f.available)) f.needs = f.available;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/trace/engine_log.hpp"
 #include "tool/playback.hpp"
@@ -18,7 +19,7 @@ namespace berth::tool {
 // The last request that the engine's allocator failed: the one that ended the run, if one did.
 struct failure {
   trace::failed_request request;
-  bytes live = 0;                  // when it was made
+  trace::memory_use use;           // when it was made
   std::optional<bytes> available;  // what the allocator held and what the device still had; where the log says both
   // The event from which on no more than `available` was alive. Before it there was more memory, which others hold now,
   // so that no pool could have had this limit. The log is judged from there on, after all blocks alive then were
@@ -27,6 +28,7 @@ struct failure {
   // The smallest limit found under which the pool serves all from `since` on, and the request. It is smallest_limit(),
   // or `available` if it serves all of that under it too.
   std::optional<bytes> needs;
+  std::vector<std::string> settings;  // of the engine, tried in replays of the same (settings.hpp)
   // Empty if the log does not say how much there was.
   [[nodiscard]] std::optional<bool> survived() const {
     if (!available) return std::nullopt;

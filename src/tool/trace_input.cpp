@@ -166,19 +166,28 @@ void read_statistics(const json_value& root, const char* key, std::optional<Stat
   const auto object = root.find(key);
   if (!object) return;
   for_each(out.emplace(), [&](const char* name, auto& member) {
-    const bytes n = object->at(name).as_bytes();
-    member = static_cast<std::remove_reference_t<decltype(member)>>(n);
-    if (member != n) object->at(name).fail("is too large for this machine");
+    if (trace::is_recent_field(name) && !object->find(name)) return;
+    using number = std::remove_reference_t<decltype(member)>;
+    if constexpr (std::is_same_v<number, bool>) {
+      member = object->at(name).as_bool();
+    } else {
+      const bytes n = object->at(name).as_bytes();
+      member = static_cast<number>(n);
+      if (member != n) object->at(name).fail("is too large for this machine");
+    }
   });
 }
 
-// Checks the numbers of a snapshot.
-void require_consistent(const json_value& root, const trace::snapshot& s) {
-  const auto require = [&root](bool ok, const char* what) {
-    if (!ok) root.at("pool").fail(what);
+// Checks the numbers against each other.
+void require_consistent(const json_value& of, const pool_statistics& p) {
+  const auto require = [&of](bool ok, const char* what) {
+    if (!ok) of.fail(what);
   };
-  if (!s.pool) return;
-  const pool_statistics& p = *s.pool;
+  require(p.cached <= p.reserved && p.free <= p.reserved - p.cached, "cached and free exceed reserved");
+  require(p.live_rounded == p.reserved - p.cached - p.free, "live_rounded, cached and free are not reserved together");
+  require(p.live <= p.live_rounded, "live exceeds live_rounded");
+  require(p.largest_hole <= p.free, "largest_hole exceeds free");
+  require(p.unusable <= p.free, "unusable exceeds free");
   require(p.live_peak <= p.reserved_peak, "live_peak exceeds reserved_peak");
   require(p.reserved <= p.reserved_peak, "reserved exceeds reserved_peak");
   require(p.frees <= p.allocations, "more frees than allocations");
@@ -187,17 +196,27 @@ void require_consistent(const json_value& root, const trace::snapshot& s) {
 }
 
 trace::snapshot read_snapshot(const json_value& root) {
-  root.only_keys({"format", "ended", "forgotten", "dropped", "pool", "device", "allocation", "sites", "events"});
+  root.only_keys({"format", "ended", "forgotten", "dropped", "pool", "options", "failed", "device", "allocation",
+                  "sites", "events"});
   trace::snapshot s;
   s.ended = root.at("ended").as_bool();
   s.forgotten = root.at("forgotten").as_bytes();
   s.dropped = root.at("dropped").as_bytes();
   read_statistics(root, "pool", s.pool, [](auto& of, auto f) { trace::for_each_pool_field(of, f); });
   read_statistics(root, "device", s.device, [](auto& of, auto f) { trace::for_each_device_field(of, f); });
+  read_statistics(root, "options", s.options, [](auto& of, auto f) { trace::for_each_option_field(of, f); });
+  if (const auto f = root.find("failed")) {
+    std::optional<pool_statistics> at;
+    read_statistics(*f, "pool", at, [](auto& of, auto each) { trace::for_each_pool_field(of, each); });
+    if (!at) f->fail("lacks its pool");
+    require_consistent(f->at("pool"), *at);
+    if (!s.pool || at->reserved > s.pool->reserved_peak) f->fail("reserved exceeds the pool's reserved_peak");
+    s.failed = {f->at("size").as_bytes(), *at};
+  }
   if (const auto a = root.find("allocation")) {
     s.allocation = {a->at("count").as_bytes(), as_time(a->at("mean_us")), as_time(a->at("longest_us"))};
   }
-  require_consistent(root, s);
+  if (s.pool) require_consistent(root.at("pool"), *s.pool);
   const json_value sites = root.at("sites");
   for (std::size_t i = 0; i < sites.size(); ++i) {
     const json_value site = sites.at(i);

@@ -65,10 +65,12 @@ void add_stitched(trace::picture& p, std::vector<trace::rectangle> stitched) {
 
 // Returns the picture of a log or snapshot. `at` is by block, in the order of `blocks`.
 trace::picture picture_of_events(std::vector<life> blocks, const std::vector<std::uint64_t>& at,
-                                 std::vector<double> when, const std::unordered_set<std::uint64_t>& stitched_at) {
+                                 std::vector<double> when, const std::unordered_set<std::uint64_t>& stitched_at,
+                                 std::optional<trace::failed_mark> failed = std::nullopt) {
   trace::picture p;
+  p.failed = failed;
   p.tick = "event";
-  p.lower_bound_name = "peak alive";
+  p.lower_bound_name = "peak live";
   p.rectangles.reserve(blocks.size());
   std::vector<trace::rectangle> stitched;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -107,14 +109,14 @@ trace::picture picture_of(const trace::log& log) {
   }
   trace::picture p = picture_of_events(std::move(blocks), at, std::move(when), listener.addresses());
   p.lower_bound = s.peak_live;
-  p.facts = {{"peak alive", human(s.peak_live)},
-             {"reserved by the pool", human(pool->result().peak_reserved)},
+  p.facts = {{"peak live", human(s.peak_live)},
+             {"peak reserved", human(pool->result().peak_reserved)},
              {"allocations", std::to_string(s.allocations)},
              {"alive at the end", human(s.live_at_end)}};
   return p;
 }
 
-trace::picture picture_of(const trace::snapshot& s) {
+trace::picture picture_of(const trace::snapshot& s, std::optional<trace::failed_mark> failed = std::nullopt) {
   std::vector<std::uint64_t> at;
   std::vector<double> when;
   bytes live = 0, peak = 0;
@@ -124,22 +126,38 @@ trace::picture picture_of(const trace::snapshot& s) {
     peak = std::max(peak, live);
     if (e.allocate) at.push_back(e.address);
   }
-  trace::picture p = picture_of_events(lives(s), at, std::move(when), {});
+  trace::picture p = picture_of_events(lives(s), at, std::move(when), {}, failed);
   p.lower_bound = peak;
-  p.facts = {{"peak alive", human(peak)},
+  p.facts = {{"peak live", human(peak)},
              {"allocations", std::to_string(at.size())},
              {s.ended ? "leaked" : "alive", human(live)}};
   if (s.forgotten != 0) p.facts.emplace_back("events forgotten", std::to_string(s.forgotten));
   if (s.dropped != 0) p.facts.emplace_back("events lost", std::to_string(s.dropped));
-  if (s.pool) p.facts.emplace_back("reserved by the pool", human(s.pool->reserved_peak));
+  if (s.pool) {
+    p.facts.emplace_back("peak reserved", human(s.pool->reserved_peak));
+    p.facts.emplace_back("idle now", human(s.pool->idle()));
+  }
   return p;
 }
 
 // Returns the picture as the engine's own allocator placed the blocks.
 trace::picture picture_of(const trace::engine_log& log) {
-  trace::picture p = picture_of(log.history);
+  std::optional<trace::failed_mark> failed;
+  if (!log.failed.empty()) {
+    const trace::failed_request& f = log.failed.back();
+    failed = {.at = static_cast<std::int64_t>(f.before), .size = f.size};
+    if (f.holes && log.at_failure.largest_hole) {
+      failed->hole = *log.at_failure.largest_hole;
+      failed->hole_begin = f.holes->largest_at;
+    }
+  }
+  trace::picture p = picture_of(log.history, failed);
+  if (log.at_failure.reserved) {
+    p.facts.emplace_back("idle at the failed request", human(*log.at_failure.idle()));
+    p.facts.emplace_back("unusable then", human(log.at_failure.unusable.value_or(0)));
+  }
   p.facts.emplace_back("by", std::string{log.engine} + ", device " + std::to_string(log.device));
-  if (log.reserved_peak) p.facts.emplace_back("reserved by it", human(*log.reserved_peak));
+  if (log.reserved_peak) p.facts.emplace_back("peak reserved", human(*log.reserved_peak));
   if (!log.failed.empty()) p.facts.emplace_back("requests it failed", std::to_string(log.failed.size()));
   return p;
 }

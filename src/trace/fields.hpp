@@ -1,6 +1,8 @@
 // The members of the statistics by their names, for writers and readers of snapshots.
 #pragma once
 
+#include <string_view>
+
 #include "berth/trace/snapshot.hpp"
 
 namespace berth::trace {
@@ -26,6 +28,22 @@ void for_each_pool_field(S& s, F f) {
   f("device_calls", s.device_calls);
   f("events", s.events);
   f("flushes", s.flushes);
+  f("largest_request", s.largest_request);
+  f("unusable", s.unusable);
+}
+// Files of older versions lack these.
+inline bool is_recent_field(std::string_view name) {
+  return name == "largest_request" || name == "unusable";
+}
+
+template <class O, class F>
+void for_each_option_field(O& o, F f) {
+  f("limit", o.limit);
+  f("initial", o.initial);
+  f("release_threshold", o.release_threshold);
+  f("cache_bytes", o.cache_bytes);
+  f("stitch", o.stitch);
+  f("wait_for_streams", o.wait_for_streams);
 }
 
 template <class S, class F>

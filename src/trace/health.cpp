@@ -5,6 +5,27 @@
 
 namespace berth::trace {
 
+std::optional<bytes> memory_use::idle() const noexcept {
+  if (!reserved) return std::nullopt;
+  return *reserved - std::min(*reserved, live + rounding.value_or(0));
+}
+
+std::optional<double> memory_use::fragmentation() const noexcept {
+  if (!reserved || !unusable) return std::nullopt;
+  return *reserved == 0 ? 0 : static_cast<double>(*unusable) / static_cast<double>(*reserved);
+}
+
+memory_use use_of(const pool_statistics& s) noexcept {
+  memory_use u{.live = s.live,
+               .reserved = s.reserved,
+               .rounding = s.rounding(),
+               .cached = s.cached,
+               .largest_hole = s.largest_hole};
+  // Files of older versions lack both.
+  if (s.largest_request != 0 || s.allocations == 0) u.unusable = s.unusable;
+  return u;
+}
+
 health check(const measurements& m) noexcept {
   return {{{"allocation_us", 10, 50, false, m.allocation_us},
            {"fragmentation", 0.10, 0.30, false, m.fragmentation},

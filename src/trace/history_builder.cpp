@@ -70,6 +70,16 @@ void history_builder::finish(engine_log& out) {
   all.insert(all.end(), now_.begin(), now_.end());
   double last = 0;
   for (event& e : all) last = e.t_us = std::max(e.t_us, last);
+  bytes live = 0;
+  for (std::size_t i = 0; i <= all.size(); ++i) {
+    if (!out.failed.empty() && out.failed.back().before == i) out.at_failure.live = live;
+    if (i == all.size()) break;
+    live = all[i].allocate ? live + all[i].size : live - all[i].size;
+    if (live <= out.at_peak.live) continue;
+    out.at_peak.live = live;
+    out.peak_at = i;
+  }
+  out.now.live = live;
 }
 
 }  // namespace berth::trace

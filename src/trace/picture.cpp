@@ -209,6 +209,16 @@ std::string data_of(const picture& p) {
   out += "]," + peak_of(p.rectangles, now.rest, base);
   append_number(out += "\"left_out\":", now.rest.size() + was.rest.size());
   out += ",\"left_out_curve\":[" + curve_of(p.rectangles, now.rest, base) + ']';
+  if (p.failed) {
+    out += ",\"failed\":{\"at\":" + since(base, p.failed->at);
+    append_number(out += ",\"size\":", p.failed->size);
+    if (p.failed->hole != 0) {
+      append_number(out += ",\"hole\":[", p.failed->hole_begin);
+      append_number(out += ',', p.failed->hole);
+      out += ']';
+    }
+    out += '}';
+  }
   if (p.before) {  // its rectangles are the last ones
     append_number(out += ",\"before\":{\"from\":", now.shown.size());
     append_string(out += ",\"title\":", p.before->title);
@@ -237,6 +247,10 @@ void close_gaps(picture& p) {
   for (const rectangle& r : p.rectangles) {
     used.emplace_back(r.offset, r.offset + std::max<bytes>(r.size, r.offset == max_bytes ? 0 : 1));
   }
+  if (p.failed && p.failed->hole != 0) {
+    used.emplace_back(p.failed->hole_begin,
+                      p.failed->hole_begin + std::min(p.failed->hole, max_bytes - p.failed->hole_begin));
+  }
   std::ranges::sort(used);
   const auto join = [&used](bytes longest_gap) {
     std::vector<std::pair<bytes, bytes>> joined;
@@ -259,11 +273,13 @@ void close_gaps(picture& p) {
     p.addresses.emplace_back(offset, begin);
     offset += end - begin;
   }
-  for (rectangle& r : p.rectangles) {
-    const auto after = std::ranges::upper_bound(p.addresses, r.offset, {}, [](const auto& a) { return a.second; });
+  const auto place = [&p](bytes& offset) {
+    const auto after = std::ranges::upper_bound(p.addresses, offset, {}, [](const auto& a) { return a.second; });
     const auto& [at, address] = *std::prev(after);
-    r.offset = r.offset - address + at;
-  }
+    offset = offset - address + at;
+  };
+  for (rectangle& r : p.rectangles) place(r.offset);
+  if (p.failed && p.failed->hole != 0) place(p.failed->hole_begin);
 }
 
 }  // namespace berth::trace

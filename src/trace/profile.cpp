@@ -57,15 +57,35 @@ void add_counter(std::string& out, const char* name, const char* help, std::uint
   print(out, "berth_%s_total %" PRIu64 "\n", name, value);
 }
 
+void add_moments(std::string& out, std::span<const named_moment> moments) {
+  const auto add = [&](const char* name, const char* help, auto figure) {
+    if (!std::ranges::any_of(moments, [&](const named_moment& m) { return figure(m.use).has_value(); })) return;
+    family(out, name, "gauge", "bytes", help);
+    for (const auto& [at, use] : moments) {
+      if (const std::optional<bytes> n = figure(use)) print(out, "berth_%s{at=\"%s\"} %" PRIu64 "\n", name, at, *n);
+    }
+  };
+  add("memory_reserved_bytes", "Of the device.", [](const memory_use& u) { return u.reserved; });
+  add("memory_live_bytes", "In users' hands, as requested.", [](const memory_use& u) { return std::optional{u.live}; });
+  add("memory_idle_bytes", "Reserved, in no live block.", [](const memory_use& u) { return u.idle(); });
+  add("memory_unusable_bytes", "Idle, in holes below the largest request.",
+      [](const memory_use& u) { return u.unusable; });
+}
+
 void add_pool(std::string& out, const pool_statistics& s) {
-  add_gauge(out, "pool_live_bytes", "bytes", "In users' hands, as asked for.", s.live);
+  add_gauge(out, "pool_live_bytes", "bytes", "In users' hands, as requested.", s.live);
   add_gauge(out, "pool_live_peak_bytes", "bytes", "The most of it.", s.live_peak);
+  add_gauge(out, "pool_rounding_bytes", "bytes", "Of live blocks, beyond the requested bytes.", s.rounding());
+  add_gauge(out, "pool_idle_bytes", "bytes", "Reserved, in no live block: cached and free.", s.idle());
   add_gauge(out, "pool_cached_bytes", "bytes", "In threads' caches.", s.cached);
   add_gauge(out, "pool_free_bytes", "bytes", "Free in the store.", s.free);
   add_gauge(out, "pool_reserved_bytes", "bytes", "Of the device.", s.reserved);
   add_gauge(out, "pool_reserved_peak_bytes", "bytes", "The most of it.", s.reserved_peak);
   add_gauge(out, "pool_largest_hole_bytes", "bytes", "The largest free range.", s.largest_hole);
-  add_gauge(out, "pool_fragmentation_ratio", "ratio", "1 - live / reserved, at the peaks.", s.fragmentation());
+  if (const memory_use use = use_of(s); use.unusable) {
+    add_gauge(out, "pool_unusable_bytes", "bytes", "Idle, in holes below the largest request.", *use.unusable);
+    add_gauge(out, "pool_fragmentation_ratio", "ratio", "Unusable / reserved.", *use.fragmentation());
+  }
   add_counter(out, "pool_allocations", "Allocations that succeeded.", s.allocations);
   add_counter(out, "pool_frees", "Frees.", s.frees);
   add_counter(out, "pool_failures", "Allocations that failed.", s.failures);
@@ -141,7 +161,8 @@ profile profile_of(const log& l) {
 }
 
 std::string to_open_metrics(const profile& p, const std::optional<pool_statistics>& pool,
-                            const latency_histogram* allocations, const latency_histogram* frees) {
+                            const latency_histogram* allocations, const latency_histogram* frees,
+                            std::span<const named_moment> moments) {
   std::string out;
   family(out, "allocation_size_bytes", "histogram", "bytes", "Sizes as asked for, by power of two.");
   bytes sum = 0;
@@ -168,6 +189,7 @@ std::string to_open_metrics(const profile& p, const std::optional<pool_statistic
     print(out, "berth_stream_live_peak_bytes{stream=\"%u\"} %" PRIu64 "\n", s.stream, s.live_peak);
   }
   if (pool) add_pool(out, *pool);
+  add_moments(out, moments);
   if (allocations != nullptr) add_latency(out, "allocate_seconds", "How long requests took.", *allocations);
   if (frees != nullptr) add_latency(out, "free_seconds", "How long giving back took.", *frees);
   return out += "# EOF\n";

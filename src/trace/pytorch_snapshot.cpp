@@ -25,10 +25,9 @@ class snapshot_reader {
     for (const event& e : still_alive_) {
       if (!builder_.was_alive(e)) return error{errc::invalid_input, too_much, 0};
     }
-    find_reserved();
     out_.engine = "PyTorch";
     builder_.finish(out_);
-    find_holes();
+    find_reserved();
     out_.history.sites.resize(sites_.size());
     for (const auto& [place, index] : sites_) out_.history.sites[index - 1] = {place.first, place.second};
     return std::move(out_);
@@ -42,6 +41,7 @@ class snapshot_reader {
     bool more;
     bool pages;  // of an expandable segment
     std::size_t failed_before;
+    std::uint64_t before;  // the events of blocks until then
   };
   bool fail(const char* why) {
     wrong_ = why;
@@ -152,7 +152,8 @@ class snapshot_reader {
                          .size = e.size,
                          .more = what == "segment_alloc" || what == "segment_map",
                          .pages = what == "segment_map" || what == "segment_unmap",
-                         .failed_before = out_.failed.size()});
+                         .failed_before = out_.failed.size(),
+                         .before = builder_.events()});
       }
       if (what != "alloc" && what != "free_completed" && what != "oom") continue;
       e.stream = stream_of(v);
@@ -171,23 +172,64 @@ class snapshot_reader {
     return true;
   }
 
-  // Undoes the events from the end, where the bytes held are known; never below 0.
+  // Undoes the events from the end, where the segments are known, to the peak and to each failed request.
   void find_reserved() {
     if (segments_->empty() && held_.empty()) return;
     bytes now = held_at_end_, most = now;
     std::size_t failures = out_.failed.size();
-    const auto reach = [&](std::size_t failed_before) {
-      if (failures == out_.failed.size() && failures > failed_before) held_at_failure_ = held_now_;
+    bool before_peak = false;
+    measure(out_.now, now, out_.history.events.size(), 0);
+    const auto reach = [&](std::size_t failed_before, std::uint64_t events) {
+      if (failures == out_.failed.size() && failures > failed_before) measure_failure(now);
       while (failures > failed_before) out_.failed[--failures].reserved = now;
+      if (before_peak || events > out_.peak_at) return;
+      before_peak = true;
+      measure(out_.at_peak, now, out_.peak_at + 1, 0);
     };
     for (auto h = held_.rbegin(); h != held_.rend(); ++h) {
-      reach(h->failed_before);
+      reach(h->failed_before, h->before + out_.alive_before);
       now = h->more ? now - std::min(now, h->size) : std::min(now + h->size, most_bytes);
       most = std::max(most, now);
       undo(*h);
     }
-    reach(0);
+    reach(0, 0);
+    for (const memory_use& u : {out_.now, out_.at_peak, out_.at_failure}) most = std::max(most, u.reserved.value_or(0));
     out_.reserved_peak = most;
+    if (!out_.failed.empty()) out_.failed.back().reserved = out_.at_failure.reserved;
+  }
+
+  // Completes the figures after so many events. The allocator held `reserved` then, in the segments of held_now_. A log
+  // that lacks segments may have more live bytes than that.
+  segment_map::holes measure(memory_use& use, bytes reserved, std::size_t events, bytes failed) const {
+    std::unordered_map<std::uint64_t, bytes> alive;
+    bytes largest = 0;
+    for (std::size_t i = 0; i < std::min(events, out_.history.events.size()); ++i) {
+      const event& e = out_.history.events[i];
+      if (e.allocate) {
+        alive[e.address] = e.size;
+        largest = std::max(largest, e.size);
+      } else {
+        alive.erase(e.address);
+      }
+    }
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> live;
+    live.reserve(alive.size());
+    for (const auto& [address, size] : alive) live.emplace_back(address, address + size);
+    use.reserved = std::max(reserved, use.live);
+    const bytes idle = *use.idle();
+    const segment_map::holes h =
+        held_now_.beside(std::move(live), failed <= idle ? std::max(largest, failed) : largest);
+    if (h.idle != 0 || idle == 0) {
+      use.unusable = std::min(h.unusable, idle);
+      use.largest_hole = std::min(h.largest, idle);
+    }
+    return h;
+  }
+
+  void measure_failure(bytes reserved) {
+    failed_request& f = out_.failed.back();
+    const segment_map::holes h = measure(out_.at_failure, reserved, static_cast<std::size_t>(f.before), f.size);
+    f.holes = {h.largest_at, h.in_empty, h.in_private, h.segments};
   }
 
   void undo(const held& h) {
@@ -196,26 +238,6 @@ class snapshot_reader {
     } else {
       h.more ? held_now_.remove(h.address) : held_now_.add(h.address, h.size);
     }
-  }
-
-  // Needs the finished history.
-  void find_holes() {
-    if (!held_at_failure_) return;
-    failed_request& f = out_.failed.back();
-    std::unordered_map<std::uint64_t, bytes> alive;
-    for (std::size_t i = 0; i < f.before; ++i) {
-      const event& e = out_.history.events[i];
-      if (e.allocate) {
-        alive[e.address] = e.size;
-      } else {
-        alive.erase(e.address);
-      }
-    }
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> live;
-    live.reserve(alive.size());
-    for (const auto& [address, size] : alive) live.emplace_back(address, address + size);
-    const segment_map::holes h = held_at_failure_->beside(std::move(live));
-    f.holes = {h.largest, h.in_empty, h.in_private, h.segments};
   }
 
   // Returns whether the segment's pool is not the default one, whose id is (0, 0).
@@ -328,7 +350,6 @@ class snapshot_reader {
   std::vector<held> held_;
   bytes held_at_end_ = 0;
   segment_map held_now_;  // at the end, and earlier while find_reserved() goes back
-  std::optional<segment_map> held_at_failure_;
   double start_ = -1;
   history_builder builder_;
   std::unordered_map<std::uint64_t, std::uint32_t> streams_;

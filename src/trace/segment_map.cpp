@@ -42,9 +42,10 @@ void segment_map::unmap(std::uint64_t address, bytes size) {
   }
 }
 
-segment_map::holes segment_map::beside(std::vector<std::pair<std::uint64_t, std::uint64_t>> live) const {
+segment_map::holes segment_map::beside(std::vector<std::pair<std::uint64_t, std::uint64_t>> live, bytes request) const {
   std::ranges::sort(live);
   holes out;
+  std::vector<bytes> sizes;
   const auto look_at = [&](const ranges& all) {
     std::size_t next = 0;
     std::uint64_t covered = 0;  // the furthest end of the blocks before `next`
@@ -53,13 +54,17 @@ segment_map::holes segment_map::beside(std::vector<std::pair<std::uint64_t, std:
       std::uint64_t free_from = begin;
       bool empty = true;
       bytes idle = 0;
+      const auto note_hole = [&](std::uint64_t to) {
+        if (to <= free_from) return;
+        const bytes hole = to - free_from;
+        idle += hole;
+        sizes.push_back(hole);
+        if (hole > out.largest) out.largest = hole, out.largest_at = free_from;
+      };
       const auto take = [&](std::uint64_t from, std::uint64_t to) {
         if (to <= free_from || from >= to) return;
         empty = false;
-        if (from > free_from) {
-          idle += from - free_from;
-          out.largest = std::max(out.largest, from - free_from);
-        }
+        note_hole(from);
         free_from = to;
       };
       if (covered > begin) take(begin, std::min(covered, end));
@@ -67,10 +72,7 @@ segment_map::holes segment_map::beside(std::vector<std::pair<std::uint64_t, std:
         covered = std::max(covered, live[next].second);
         take(std::max(live[next].first, begin), std::min(live[next].second, end));
       }
-      if (end > free_from) {
-        idle += end - free_from;
-        out.largest = std::max(out.largest, end - free_from);
-      }
+      note_hole(end);
       ++out.segments;
       out.idle += idle;
       if (empty) out.in_empty += idle;
@@ -79,6 +81,7 @@ segment_map::holes segment_map::beside(std::vector<std::pair<std::uint64_t, std:
   };
   look_at(whole_);
   look_at(pages_);
+  for (const bytes hole : sizes) out.unusable += hole < std::min(request, out.idle) ? hole : 0;
   return out;
 }
 

@@ -22,13 +22,15 @@ class segment_map {
 
   struct holes {
     std::uint64_t segments = 0;
-    bytes idle = 0;        // held, and not in a live block
-    bytes largest = 0;     // hole in one segment
+    bytes idle = 0;     // held, and not in a live block
+    bytes largest = 0;  // hole in one segment
+    std::uint64_t largest_at = 0;
+    bytes unusable = 0;    // of `idle`: in holes below `request` and below `idle`
     bytes in_empty = 0;    // of `idle`: in segments without a live block
     bytes in_private = 0;  // of `idle`: in private segments
   };
   // `live` holds [begin, end) of blocks. They may overlap, and lie outside of all segments. O(n log n).
-  [[nodiscard]] holes beside(std::vector<std::pair<std::uint64_t, std::uint64_t>> live) const;
+  [[nodiscard]] holes beside(std::vector<std::pair<std::uint64_t, std::uint64_t>> live, bytes request) const;
 
  private:
   struct range {

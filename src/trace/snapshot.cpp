@@ -1,6 +1,7 @@
 #include "berth/trace/snapshot.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <unordered_map>
 
 #include "core/json.hpp"
@@ -17,12 +18,23 @@ void append_object(std::string& out, ForEach for_each) {
     if (out.back() != '{') out += ',';
     append_string(out, name);
     out += ':';
-    append_number(out, number);
+    if constexpr (std::is_same_v<decltype(number), bool>) {
+      out += number ? "true" : "false";
+    } else {
+      append_number(out, number);
+    }
   });
   out += '}';
 }
 
 }  // namespace
+
+void add(snapshot& s, const pool& p) {
+  s.pool = p.statistics();
+  s.options = p.options();
+  s.failed = p.last_failure();
+  s.device = p.get_device().statistics();
+}
 
 std::string to_json(const snapshot& s) {
   std::string out = "{\"format\":\"berth-snapshot/1\",\"ended\":";
@@ -34,6 +46,12 @@ std::string to_json(const snapshot& s) {
     append_object(out, [&](auto f) { for_each_pool_field(*s.pool, f); });
   } else {
     out += "null";
+  }
+  if (s.options) append_object(out += ",\n\"options\":", [&](auto f) { for_each_option_field(*s.options, f); });
+  if (s.failed) {
+    append_number(out += ",\n\"failed\":{\"size\":", s.failed->size);
+    append_object(out += ",\"pool\":", [&](auto f) { for_each_pool_field(s.failed->at, f); });
+    out += '}';
   }
   out += ",\n\"device\":";
   if (s.device) {
@@ -74,7 +92,7 @@ measurements measure(const snapshot& s) noexcept {
   measurements m;
   if (s.allocation && s.allocation->count != 0) m.allocation_us = s.allocation->mean_us;
   if (s.pool && s.pool->allocations != 0) {
-    m.fragmentation = s.pool->fragmentation();
+    m.fragmentation = use_of(s.failed ? s.failed->at : *s.pool).fragmentation();
     m.pool_hits = s.pool->pool_hit_rate();
   }
   if (s.device && s.device->direct_bytes + s.device->staged_bytes != 0) m.zero_copy = s.device->zero_copy_rate();

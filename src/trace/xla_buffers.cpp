@@ -150,6 +150,10 @@ class xla_reader {
       now_ += 1;
     }
     builder_.finish(out_);
+    if (out_.reserved_peak) {  // a plan: no request could use what is idle at the peak
+      out_.reserved_peak = out_.at_peak.reserved = std::max(*out_.reserved_peak, out_.at_peak.live);
+      out_.at_peak.unusable = out_.at_peak.idle();
+    }
     out_.unmatched += unmatched_;
     return true;
   }

@@ -233,8 +233,33 @@ TEST(pool, the_report_says_who_holds_what_and_what_to_do) {
   held.erase(held.begin() + 1);
   held.erase(held.begin() + 2);
   EXPECT_FALSE(p.allocate(256_KiB, queue));
-  EXPECT_TRUE(says("largest hole 128.00 KiB, fragmentation of the free memory 50.0 %")) << p.out_of_memory_report();
+  EXPECT_TRUE(says("largest hole 128.00 KiB\nunusable 256.00 KiB, in holes below the largest request (256.00 KiB): fragmentation 25.0 %")) << p.out_of_memory_report();
   EXPECT_TRUE(says("allow stitching, or raise the limit by 128.00 KiB"));
+}
+
+TEST(pool, fragmentation_is_what_the_largest_request_cannot_use) {
+  stream queue{device::host()};
+  {
+    pool fresh{device::host(), {.initial = 256_MiB}};
+    const auto small = fresh.allocate(4000, queue);
+    const auto s = fresh.statistics();
+    EXPECT_EQ(s.fragmentation(), 0);
+    EXPECT_EQ(s.reserved, s.live + s.rounding() + s.idle());
+    EXPECT_FALSE(fresh.last_failure());
+  }
+  pool p{device::host(), {.limit = 1_MiB, .initial = 1_MiB, .stitch = false}};
+  std::vector<berth::block> held;
+  for (int i = 0; i < 8; ++i) held.push_back(p.allocate(128_KiB, queue).value());
+  std::ranges::sort(held, {}, [](const berth::block& b) { return b.data(); });
+  for (int i = 0; i < 4; ++i) held.erase(held.begin() + i);
+  EXPECT_EQ(p.statistics().unusable, 0u);  // each hole serves the largest request so far
+  EXPECT_FALSE(p.allocate(256_KiB, queue));
+  EXPECT_EQ(p.last_failure()->size, 256_KiB);
+  EXPECT_EQ(p.last_failure()->at.unusable, 512_KiB);
+  EXPECT_EQ(p.last_failure()->at.fragmentation(), 0.5);
+  EXPECT_FALSE(p.allocate(768_KiB, queue));  // more than all that is idle: no fault of the holes
+  EXPECT_EQ(p.last_failure()->size, 768_KiB);
+  EXPECT_EQ(p.last_failure()->at.unusable, 0u);
 }
 
 TEST(pool, watermark_is_told_in_both_directions) {

@@ -5,6 +5,8 @@ import json
 import os
 import pickle
 import random
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -178,8 +180,17 @@ class EngineLogs(unittest.TestCase):
         with open(page) as f:
             text = f.read()
         self.assertIn("PyTorch, device 0", text)
+        failed = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])["failed"]
+        self.assertEqual((failed["at"], failed["size"], failed["hole"][1]), (24, 40 * MIB, 20 * MIB))
+        if shutil.which("node"):
+            harness = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_test.js")
+            ran = subprocess.run(["node", harness, page, "failed"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("/home/me/train.py:42", text)
-        self.assertIn("berth_allocation_size_bytes_count 16", self.run_berth("report", self.file(content), "--metrics").stdout)
+        metrics = self.run_berth("report", self.file(content), "--metrics").stdout
+        self.assertIn("berth_allocation_size_bytes_count 16\n", metrics)
+        self.assertIn(f'berth_memory_unusable_bytes{{at="failed"}} {160 * MIB}\n', metrics)
+        self.assertNotIn('berth_memory_unusable_bytes{at="peak"} 1', metrics)
 
     def test_written_for_memory_viz(self):
         out = os.path.join(self.folder.name, "out.pickle")

@@ -46,7 +46,7 @@ const globals = {
 };
 const script = page.match(/<script>\n(.*)<\/script>/s)[1];
 const inside = new Function(...Object.keys(globals), script +
-    '\nreturn {us_text, layouts, view: () => view, full: () => full, pinned: () => pinned, layout, sx, sy, svg_text, shown: () => shown};')(...Object.values(globals));
+    '\nreturn {us_text, layouts, view: () => view, full: () => full, pinned: () => pinned, layout, sx, sy, svg_text, shown: () => shown, palette: () => palette};')(...Object.values(globals));
 const paint = () => { while (frames.length) frames.shift()(); };
 const map = by_id.map, g = inside.layout(), rows = () => by_id['alive-list'].children.map(row => row.children[0].textContent);
 const at = (t, o) => ({offsetX: inside.sx(t, g), offsetY: inside.sy(o, g)});
@@ -176,6 +176,17 @@ const cases = {
     by_id.find.value = 'x'; by_id.find.send('input'); by_id.find.send('keydown', {key: 'Enter'});
     paint();
     assert.ok(blobs[0].text.includes('peak 0 B at 0'), blobs[0].text);
+  },
+  // A request of 40 MiB failed at event 24, where the largest hole had 20 MiB.
+  failed() {
+    assert.ok(words.includes('failed: 40.0 MiB; largest hole 20.0 MiB'), words.join());
+    assert.strictEqual(by_id['to-failed'].hidden, false);
+    map.send('keydown', {key: 'f'});
+    const {left, right} = inside.view();
+    assert.ok(left < 24 && right >= 24 && right - left <= 10, JSON.stringify(inside.view()));
+    assert.strictEqual(by_id['alive-when'].textContent, '160.0 MiB alive at 23, in 8 buffers');
+    const [lo, hi] = [0, 63].map(k => inside.palette()[k].reduce((a, b) => a + b));
+    assert.ok(hi > lo + 300);  // the ramp rises in lightness
   },
   // x of 1 byte in [5, 9): the peak is there, and not at 0.
   one_byte() {

@@ -24,7 +24,7 @@ def log(n):
 
 POOL = {"live": 0, "live_peak": 95, "live_rounded": 0, "cached": 0, "free": 100, "reserved": 100, "reserved_peak": 100,
         "largest_hole": 100, "live_blocks": 0, "allocations": 100, "frees": 100, "failures": 0, "cache_hits": 90,
-        "device_hits": 1, "stitched": 0, "device_calls": 1, "events": 0, "flushes": 0}
+        "device_hits": 1, "stitched": 0, "device_calls": 1, "events": 0, "flushes": 0, "largest_request": 50, "unusable": 5}
 DEVICE = {"held": 0, "unlocked": 0, "direct_copies": 9, "staged_copies": 1, "direct_bytes": 90, "staged_bytes": 10}
 SNAPSHOT = {"format": "berth-snapshot/1", "ended": True, "forgotten": 0, "dropped": 0, "pool": POOL, "device": DEVICE,
             "allocation": {"count": 100, "mean_us": 0.02, "longest_us": 3.5}, "sites": [["a.cpp", 7], ["b.cpp", 9]],
@@ -170,7 +170,7 @@ class Report(unittest.TestCase):
         self.assertEqual(answer["at_peak"][0], {"what": "a.cpp:7", "blocks": 1, "bytes": 100})
         self.assertEqual(answer["leaks"], [])
         for change in ({"allocation": {"count": 1, "mean_us": 10, "longest_us": 10}},
-                       {"pool": {**POOL, "live_peak": 89}}, {"pool": {**POOL, "device_hits": 11}},
+                       {"pool": {**POOL, "unusable": 11}}, {"pool": {**POOL, "device_hits": 11}},
                        {"device": {**DEVICE, "direct_bytes": 40}}):
             self.report({**SNAPSHOT, **change}, 1)
 
@@ -195,17 +195,17 @@ class Report(unittest.TestCase):
         for i in range(0, 600, 3):  # three sizes, of which two are alive at once: the cache keeps one more
             rows += [f"a,{i},8000000,0,0,{i}", f"a,{i + 1},12000000,0,0,{i}", f"f,{i},,0,0,{i}",
                      f"a,{i + 2},9000000,0,0,{i}", f"f,{i + 1},,0,0,{i}", f"f,{i + 2},,0,0,{i}"]
-        answer, text = self.report(LOG_HEAD + "\n".join(rows) + "\n", 1)
+        answer, text = self.report(LOG_HEAD + "\n".join(rows) + "\n", 0)
         by = {a["threshold"]: a for a in answer["advice"]}
-        self.assertEqual(answer["by_name"]["fragmentation"]["band"], answer["band"])
-        advice = by["fragmentation"]
+        advice, peak = by["idle"], answer["memory"]["peak"]
         self.assertEqual(advice["option"], "pool_options::limit")
         self.assertIn("3 sizes", advice["cause"])
-        self.assertAlmostEqual(advice["before"], answer["by_name"]["fragmentation"]["measured"], places=6)
+        self.assertAlmostEqual(advice["before"], peak["idle_bytes"] / peak["reserved_bytes"], places=6)
         followed = self.run_berth("replay", self.file(LOG_HEAD + "\n".join(rows) + "\n"), "--json", "--capacity",
                                   str(advice["value"]))
         self.assertEqual(followed.returncode, 0, followed.stderr)
-        self.assertAlmostEqual(json.loads(followed.stdout)["fragmentation"], advice["after"], places=6)
+        over = json.loads(followed.stdout)["reserved_over_live"]
+        self.assertAlmostEqual(1 - 1 / over, advice["after"], places=2)
         self.assertLess(advice["after"], advice["before"])
         self.assertIn("pool_options::limit of", text)
 
@@ -251,12 +251,12 @@ class Report(unittest.TestCase):
 
     def test_fail_on(self):
         warning = copy.deepcopy(SNAPSHOT)
-        warning["pool"]["live_peak"] = 80  # fragmentation 20 %
+        warning["pool"]["unusable"] = 20  # of 100
         path = self.file(warning)
         self.assertEqual(self.run_berth("report", path).returncode, 1)
         self.assertEqual(self.run_berth("report", path, "--fail-on", "warning").returncode, 1)
         self.assertEqual(self.run_berth("report", path, "--fail-on", "danger").returncode, 0)
-        warning["pool"]["live_peak"] = 70
+        warning["pool"]["unusable"] = 30
         path = self.file(warning)
         self.assertEqual(self.run_berth("report", path, "--fail-on", "danger").returncode, 1)
         self.assertEqual(self.run_berth("report", path, "--fail-on", "doom").returncode, 2)

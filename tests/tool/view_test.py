@@ -69,7 +69,7 @@ class View(unittest.TestCase):
         self.assertEqual(one, three)  # from the cache
         self.assertTrue(two >= one + 1000 or one >= two + 5000)
         self.assertEqual(d["when_us"], [0, 7, 9.5, 9.5, 10, 12, 12])  # time never falls
-        self.assertEqual((d["lower_bound"], d["lower_bound_name"]), (6000, "peak alive"))
+        self.assertEqual((d["lower_bound"], d["lower_bound_name"]), (6000, "peak live"))
         _, nothing = self.view(LOG_HEAD)
         self.assertEqual(data_of(nothing)["buffers"], [])
 

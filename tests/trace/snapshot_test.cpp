@@ -62,8 +62,12 @@ TEST(snapshot, nothing_is_measured_where_nothing_happened) {
   EXPECT_FALSE(idle.allocation_us || idle.fragmentation || idle.pool_hits || idle.zero_copy);
   s.pool->allocations = 10;
   s.pool->device_hits = 1;
-  s.pool->live_peak = 80;
+  s.pool->live_peak = 10;
   s.pool->reserved_peak = 100;
+  s.pool->reserved = 100;
+  s.pool->unusable = 20;
+  EXPECT_FALSE(measure(s).fragmentation);  // written before pools measured it
+  s.pool->largest_request = 30;
   s.device->direct_bytes = 1;
   s.device->staged_bytes = 3;
   s.allocation = {4, 1.5, 3};
@@ -72,5 +76,22 @@ TEST(snapshot, nothing_is_measured_where_nothing_happened) {
   EXPECT_DOUBLE_EQ(*m.fragmentation, 0.2);
   EXPECT_DOUBLE_EQ(*m.pool_hits, 0.9);
   EXPECT_DOUBLE_EQ(*m.zero_copy, 0.25);
+  s.failed.emplace().at = *s.pool;
+  s.failed->at.unusable = 50;
+  EXPECT_DOUBLE_EQ(*measure(s).fragmentation, 0.5);
+}
+
+TEST(snapshot, has_the_options_and_the_last_failure_of_a_pool) {
+  berth::stream queue{berth::device::host()};
+  berth::pool p{berth::device::host(), {.limit = 1 << 20, .initial = 1 << 20, .stitch = false, .report_leaks = false}};
+  snapshot s;
+  add(s, p);
+  EXPECT_TRUE(s.pool && s.options && s.device && !s.failed);
+  EXPECT_FALSE(p.allocate_raw(2 << 20, queue));
+  add(s, p);
+  const std::string text = to_json(s);
+  EXPECT_THAT(text, HasSubstr("\"options\":{\"limit\":1048576,\"initial\":1048576,"));
+  EXPECT_THAT(text, HasSubstr("\"stitch\":false,"));
+  EXPECT_THAT(text, HasSubstr("\"failed\":{\"size\":2097152,\"pool\":{\"live\":0,"));
 }
 }  // namespace

@@ -167,6 +167,12 @@ struct pool_statistics {
   bytes reserved = 0;      // of the device: live_rounded + cached + free
   bytes reserved_peak = 0;
   bytes largest_hole = 0;  // the largest free range
+  // The largest request served so far, rounded. In pool_failure the failed request counts too, if the idle bytes would
+  // suffice for it.
+  bytes largest_request = 0;
+  // The part of `free` in holes below the largest request, or below all free bytes if they are fewer. Free neighbours
+  // are one hole, and so are all whole granules that stitching may join.
+  bytes unusable = 0;
   std::size_t live_blocks = 0;
   std::uint64_t allocations = 0;  // successful ones
   std::uint64_t frees = 0;
@@ -181,20 +187,25 @@ struct pool_statistics {
 
   [[nodiscard]] double cache_hit_rate() const noexcept { return share(cache_hits); }
   [[nodiscard]] double pool_hit_rate() const noexcept { return share(allocations - device_hits); }
-  // Returns the share of the free memory in the store that lies outside the largest hole; 0 if nothing is free.
-  [[nodiscard]] double free_fragmentation() const noexcept {
-    return free == 0 ? 0 : 1 - static_cast<double>(largest_hole) / static_cast<double>(free);
-  }
-  // Returns 1 - live / reserved, each at its peak; 0 for an unused pool.
+  // Returns the bytes of live blocks beyond the requested ones.
+  [[nodiscard]] bytes rounding() const noexcept { return live_rounded - (live < live_rounded ? live : live_rounded); }
+  // Returns the reserved bytes outside of live blocks.
+  [[nodiscard]] bytes idle() const noexcept { return cached + free; }
+  // Returns unusable / reserved; 0 for a pool that holds nothing.
   [[nodiscard]] double fragmentation() const noexcept {
-    if (reserved_peak == 0) return 0;
-    return 1 - static_cast<double>(live_peak) / static_cast<double>(reserved_peak);
+    return reserved == 0 ? 0 : static_cast<double>(unusable) / static_cast<double>(reserved);
   }
 
  private:
   [[nodiscard]] double share(std::uint64_t n) const noexcept {
     return allocations == 0 ? 1 : static_cast<double>(n) / static_cast<double>(allocations);
   }
+};
+
+// The last request that failed for lack of memory, and the pool at that moment.
+struct pool_failure {
+  bytes size = 0;  // the requested size
+  pool_statistics at;
 };
 
 struct stream_statistics {
@@ -272,18 +283,20 @@ class pool final : public memory_source {
   // until a thread frees the block. O(1); for callers that cannot be trusted.
   [[nodiscard]] std::optional<bytes> size_of(const void* data) const noexcept;
 
-  // O(threads); stops all caches for that long.
+  // O(threads + free ranges); stops all caches for that long.
   [[nodiscard]] pool_statistics statistics() const;
   // O(blocks), as the next two.
   [[nodiscard]] std::vector<stream_statistics> statistics_by_stream() const;
   [[nodiscard]] std::vector<live_block> live_blocks() const;
   // Smallest class first, without empty classes. O(blocks + free ranges).
   [[nodiscard]] std::vector<size_class_statistics> statistics_by_size() const;
-  // Returns live, cached and free memory by stream and by class of sizes, the largest hole, fragmentation and the sites
+  // Returns the figures of pool_statistics, live, cached and free memory by stream and by class of sizes, and the sites
   // that hold most.
   [[nodiscard]] std::string report() const;
   // Returns the report of the last request that failed for lack of memory, with the cheapest fix; empty if none did.
   [[nodiscard]] std::string out_of_memory_report() const;
+  // Returns the figures of that moment. Empty if no request failed so.
+  [[nodiscard]] std::optional<pool_failure> last_failure() const;
 
  private:
   outcome do_allocate(bytes size, stream& s, const block_options* options, source_location site) override;

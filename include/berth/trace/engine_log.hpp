@@ -35,11 +35,11 @@ struct failed_request {
   // Bytes that the allocator held then, and that the device still had: a pool could have had both together.
   std::optional<bytes> reserved;
   std::optional<bytes> device_free;
-  // Known for the last failure if the log names the allocator's segments: the largest hole in one of them and the
+  // Known for the last failure if the log names the allocator's segments: the address of the largest hole, and the
   // number of segments. Also the idle bytes in segments without a live block and in those of private pools (of CUDA
   // graphs).
   struct segment_holes {
-    bytes largest = 0;
+    std::uint64_t largest_at = 0;
     bytes in_empty_segments = 0;
     bytes in_private_pools = 0;
     std::uint64_t segments = 0;
@@ -57,6 +57,9 @@ struct engine_log {
   std::uint64_t unmatched = 0;         // events that fit no other, such as a second free; they were passed over
   std::optional<bytes> reserved_peak;  // by the engine's allocator, while the history lasts
   std::vector<failed_request> failed;
+  // When most was alive for the first time, which is after the event `peak_at`; at the last failed request; at the end.
+  memory_use at_peak{}, at_failure{}, now{};
+  std::uint64_t peak_at = 0;
 };
 
 // Errors: invalid_input. The number is the offset of the wrong opcode of the pickle, or 0 if the data are wrong. Throws

@@ -1,7 +1,7 @@
-// Health: what a pool did, held against the published limits of an Ascend device pool, in three bands:
+// Health: a pool's figures against the published limits of an Ascend device pool, in three bands:
 //                                                      excellent     warning         danger
 //   allocation_us  mean time of an allocation          below 10 us   10 to 50 us     50 us and more
-//   fragmentation  1 - live / reserved, at the peaks   below 10 %    10 to 30 %      30 % and more
+//   fragmentation  unusable / reserved (memory_use)    below 10 %    10 to 30 %      30 % and more
 //   pool_hits      allocations without the device      above 90 %    90 to 70 %      70 % and less
 //   zero_copy      bytes copied without a bounce       above 80 %    80 to 50 %      50 % and less
 #pragma once
@@ -17,10 +17,28 @@
 
 namespace berth::trace {
 
-// The figures measured; unmeasured ones stay empty. Shares are between 0 and 1.
+// An allocator at one moment. Every report, JSON, metric and page uses these words with these meanings. Empty: not
+// known. If the rounding is not known, `idle` contains it.
+struct memory_use {
+  bytes live = 0;                       // in users' hands, as requested
+  std::optional<bytes> reserved{};      // of the device: live + rounding + idle
+  std::optional<bytes> rounding{};      // of live blocks, beyond the requested bytes
+  std::optional<bytes> cached{};        // of idle: in threads' caches
+  std::optional<bytes> unusable{};      // of idle: in holes below the largest request
+  std::optional<bytes> largest_hole{};  // of idle: in one range
+  // Returns the reserved bytes in no live block.
+  [[nodiscard]] std::optional<bytes> idle() const noexcept;
+  // Returns unusable / reserved.
+  [[nodiscard]] std::optional<double> fragmentation() const noexcept;
+};
+// Holes are useless below the largest request, or below all idle bytes if they are fewer. The largest request is that
+// of those served until then. A failed request counts at its own moment if the idle bytes would suffice for it.
+[[nodiscard]] memory_use use_of(const pool_statistics& s) noexcept;
+
+// The measured figures; empty: not measured. Shares are between 0 and 1.
 struct measurements {
   std::optional<double> allocation_us;  // mean; a stopwatch measures it
-  std::optional<double> fragmentation;  // pool_statistics::fragmentation()
+  std::optional<double> fragmentation;  // at the last failed request; if none failed, now (a replay's: at its peak)
   std::optional<double> pool_hits;      // pool_statistics::pool_hit_rate()
   std::optional<double> zero_copy;      // device_statistics::zero_copy_rate()
 };

@@ -38,8 +38,17 @@ struct former_picture {
   std::vector<rectangle> rectangles{};
 };
 
+// A request that was not served, and the largest hole at that time.
+struct failed_mark {
+  std::int64_t at = 0;
+  bytes size = 0;
+  bytes hole = 0;        // its size; 0: not known
+  bytes hole_begin = 0;  // as rectangle::offset
+};
+
 struct picture {
   std::string title{};
+  std::optional<failed_mark> failed{};
   std::vector<std::pair<std::string, std::string>> facts{};  // name and value, shown in a row
   bytes lower_bound = 0;                                     // drawn as a line where > 0
   std::string lower_bound_name = "lower bound";

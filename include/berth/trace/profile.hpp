@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
 #include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
+#include "berth/trace/health.hpp"
 #include "berth/trace/log.hpp"
 
 namespace berth::trace {
@@ -51,11 +53,18 @@ struct profile {
 // O(n log n). Ignores frees of ids that are not alive; an id that is alive and allocated again counts anew.
 [[nodiscard]] profile profile_of(const log& l);
 
-// OpenMetrics 1.0 text, up to and with "# EOF". Every name begins with berth_. `allocations` and `frees` are those of a
-// timing_adaptor; null: nothing of them.
+// An allocator at one moment: "peak", "failed" or "now".
+struct named_moment {
+  const char* name = "";
+  memory_use use;
+};
+
+// Returns OpenMetrics 1.0 text, up to and with "# EOF". Every name begins with berth_. `allocations` and `frees` are
+// those of a timing_adaptor; null: nothing of them. `moments` become gauges with the label `at`, known figures only.
 [[nodiscard]] std::string to_open_metrics(const profile& p, const std::optional<pool_statistics>& pool = std::nullopt,
                                           const latency_histogram* allocations = nullptr,
-                                          const latency_histogram* frees = nullptr);
+                                          const latency_histogram* frees = nullptr,
+                                          std::span<const named_moment> moments = {});
 
 }  // namespace berth::trace
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 // A snapshot: the events of a recorder and the statistics of the pool and the device, as one file for `berth report`
 // and `berth view`.
 //
-//   trace::snapshot s = recorder.take();  s.pool = pool.statistics();  s.device = device.statistics();
+//   trace::snapshot s = recorder.take();  add(s, pool);
 //
 // The file form is one JSON object, berth-snapshot/1:
 //   {"format":"berth-snapshot/1","ended":true,"forgotten":0,"dropped":0,
@@ -9,8 +9,9 @@
 //    "sites":[["main.cpp",12]],
 //    "events":[["a",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE],["f",ADDRESS,SIZE,STREAM,THREAD,T_US,SITE]]}
 // `pool`, `device` and `allocation` hold the members of pool_statistics, device_statistics and allocation_times by
-// their names, and are null if not measured. SITE is the caller that allocated or freed, counted in `sites` from 1; 0
-// is unknown. Events are in order: an address is freed before it is allocated again.
+// their names, and are null if not measured. `options` holds the numbers of the pool's options, and `failed` the pool's
+// last failed request as {"size":N,"pool":{...}}; older files lack both. SITE is the caller that allocated or freed,
+// counted in `sites` from 1; 0 is unknown. Events are in order: an address is freed before it is allocated again.
 #pragma once
 #pragma GCC visibility push(default)
 
@@ -47,11 +48,16 @@ struct snapshot {
   std::uint64_t forgotten = 0;  // events that are not here: blocks that had come and gone
   std::uint64_t dropped = 0;    // events lost: what is said of leaks may be wrong
   std::optional<pool_statistics> pool;
+  std::optional<pool_options> options;  // of that pool; its callbacks are not kept
+  std::optional<pool_failure> failed;   // by that pool
   std::optional<device_statistics> device;
   std::optional<allocation_times> allocation;
   std::vector<trace::site> sites;
   std::vector<event> events;
 };
+
+// Adds the pool's statistics, options and last failure, and the statistics of its device.
+void add(snapshot& s, const pool& p);
 
 [[nodiscard]] std::string to_json(const snapshot& s);
 
