@@ -28,8 +28,7 @@ struct replanned {
 // raises the arena, and with a tolerance of 0.01 no buffer moves to save less than a hundredth.
 //
 // effort::fast tries once to keep all offsets and places the rest around them. Costs a solve() and the search for
-// places; up to two with slabs, several memories, penalties or hints. Error: as solve(); or a span with one number too
-// few.
+// places; up to two with slabs, several memories, penalties or hints. Error: as solve(); or a span of another length.
 [[nodiscard]] result<replanned> replan(const problem& p, std::span<const std::optional<bytes>> before,
                                        const options& o = {}, std::span<const index> before_memory = {},
                                        std::span<const index> before_slab = {}, double tolerance = 0);

@@ -18,14 +18,14 @@ class ejector {
     units largest = 1;
     for (const item& it : in.items) largest = std::max(largest, it.size);
     for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-      // What is large or lives long is hard to place: the life, times the share of the largest size to the power 3/4.
+      // Large and long-lived items are hard to place: the life, times the share of the largest size to the power 3/4.
       const double share = static_cast<double>(in.items[i].size) / static_cast<double>(largest);
       hardness_[i] = 1 + static_cast<std::int64_t>(std::sqrt(share) * std::sqrt(std::sqrt(share)) *
                                                    static_cast<double>(beside_.life(i)) * 0x1p12);
     }
   }
 
-  // Whether all ends at or below `target`; if so, in `offsets`. What overlaps those kept is thrown out first.
+  // Returns whether all end at or below `target`, then in `offsets`. Throws out what overlaps the kept items first.
   bool run(std::vector<units>& offsets, units target, std::uint64_t most_looks, const patience& wait,
            const kept_items& kept = {}) {
     out_.clear();

@@ -1,6 +1,6 @@
 // Addresses as an allocator at run time has them: stretches that are taken, and holes between them.
 //
-// Few holes are looked through one by one, which no order of them beats. Where there have been many, they are sorted by
+// Few holes are looked through one by one, which no order of them beats. Once there have been many, they are sorted by
 // size too, and the tightest is found in O(log holes).
 #pragma once
 

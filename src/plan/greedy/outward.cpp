@@ -41,7 +41,7 @@ class outward {
     std::sort(before_.begin(), before_.end(), backwards);
   }
 
-  // What one pass over all items takes is known after the first.
+  // Returns the looks so far. After the first pass that is what one takes.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
   [[nodiscard]] bool was_cut() const noexcept { return cut_; }
 

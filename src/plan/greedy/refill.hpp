@@ -1,9 +1,9 @@
 // A beam over skylines that places some items of a layout again around those that stay.
 //
 // A state is one height for each section and the set of items placed. A step places one item into the lowest segment;
-// where none fits, the segment rises to its lower neighbour, and that room is lost. The height of a section, its load
-// that is not placed and the items that stay above it bound the top from below, so states at the limit are dropped. The
-// order of states is a random mixture of five measures (refill_weights). All scores are whole numbers.
+// where none fits, the segment rises to its lower neighbour, and that room is lost. A section's height, its load to
+// place and the items that stay above it bound the top from below. States at the limit are dropped. The order of states
+// is a random mixture of five measures (refill_weights). All scores are whole numbers.
 #pragma once
 
 #include <cstdint>

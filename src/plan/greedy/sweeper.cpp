@@ -39,7 +39,7 @@ sweeper::sweeper(const timeline& line, const patience* wait)
   if (!is_over(wait)) look();
 }
 
-// What is live when, and the stack at the peak.
+// Fills the live bytes by tick, and the stack at the peak.
 void sweeper::look() {
   const timeline& line = line_;
   bytes live = 0;

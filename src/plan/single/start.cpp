@@ -32,7 +32,7 @@ std::uint64_t mean_alive(const instance& in) {
   return sum / std::max(in.sections, 1U);
 }
 
-// What the search of a core may take where the problem has so many items.
+// Returns the seconds for the search of a core in a problem of so many items.
 double core_seconds(effort level, std::size_t items) {
   switch (level) {
     case effort::fast: return policy::fast_core_seconds_an_item * static_cast<double>(items);
