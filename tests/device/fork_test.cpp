@@ -88,7 +88,7 @@ TEST(fork, a_childs_child_has_its_own_again) {
   host.release(base, 2 * granule);
 }
 
-// Of the device that BERTH_DEVICE names, or of the host.
+// Uses the device that BERTH_DEVICE names, or the host.
 TEST(fork, streams_and_events_of_the_parent_fail_and_end) {
   WITH_THREADS_IN_THE_CHILD();
   SKIP_UNDER_TSAN();
@@ -256,7 +256,7 @@ TEST(fork, streams_of_the_parent_are_ordered_behind_all_in_the_child) {
   fork_while([&] { (void)s.ordered_behind(other.id(), 1); }, [&] { (void)s.ordered_behind(other.id(), 1); });
 }
 
-// The device's records of the order of its streams are whole in the child, and nobody holds their locks.
+// The device's records of the order of its streams are whole in the child, and their locks are free.
 TEST(fork, streams_of_the_child_meet_while_those_of_the_parent_do) {
   SKIP_UNDER_TSAN();
   SKIP_UNDER_ASAN();

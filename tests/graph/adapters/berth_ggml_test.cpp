@@ -473,7 +473,7 @@ class random_graph : public context {
   tensors alive_;
 };
 
-// What is to survive: outputs, inputs that are outputs, leafs that nobody reads, the cache.
+// Tensors that survive: outputs, inputs that are outputs, leafs without readers, the cache.
 std::vector<char> run(context& c, const ggml_tensor* cache, unsigned seed) {
   std::mt19937 random{seed};
   std::fill_n(static_cast<float*>(cache->data), cache->ne[0] * cache->ne[1], 0.25f);
