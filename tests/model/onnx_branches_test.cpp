@@ -18,7 +18,7 @@ class onnx_branches : public test::onnx_models {};
 
 using rows = std::vector<std::vector<float>>;
 
-// Returns y = x + w if the sum of x is above the limit, else x * w; both branches call their own constant w.
+// Returns x + w if the sum of x is above the limit, else x * w; both branches call their own constant w.
 onnx_maker choosing(std::int64_t columns_of_else = 3) {
   onnx_maker yes, no, m;
   yes.floats("w", {3}, {10, 20, 30}).node("Add", {"x", "w"}, {"t"}).output("t");

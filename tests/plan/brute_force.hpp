@@ -135,7 +135,7 @@ inline bool accepts(const problem& p, const plan& answer) {
 }
 
 // Returns a limit that no offset of some smallest layout exceeds. With the least sum of offsets every buffer lies at 0
-// or, up to its alignment, on another one, on a pin or on a reserved range.
+// or on another one, a pin or a reserved range, up to its alignment.
 inline bytes reach(const problem& p) {
   bytes start = 0, height = 0, of_memories = 1;
   for (const memory& m : p.memories) {
