@@ -1,5 +1,5 @@
-// The order of the work: validate the problem and sort its buffers into canonical order; choose each bundle's memory;
-// place each memory, cut into slabs if asked. Then lower the reuse penalties in the freedom left, and verify.
+// The order of the work: validate the problem and sort its buffers into canonical order. Choose each bundle's memory.
+// Place each memory, cut into slabs if asked. Then lower the reuse penalties in the freedom left, and verify.
 #include "berth/plan/solve.hpp"
 
 #include <algorithm>

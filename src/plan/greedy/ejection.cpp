@@ -63,7 +63,7 @@ class ejector {
 
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
 
-  // How many at the most for one item.
+  // Returns the most looks around one item.
   [[nodiscard]] std::uint64_t most_looks_at_once() const {
     std::uint64_t most = 0;
     for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
@@ -93,7 +93,7 @@ class ejector {
 
   [[nodiscard]] bool is_pinned(std::uint32_t i) const { return in_.items[i].pin != no_offset; }
 
-  // False: the wait is over.
+  // Throws out what overlaps the kept items. Returns false if the wait is over.
   bool clear_around(const kept_items& kept, const patience& wait) {
     for (const std::uint32_t i : kept.items) {
       const place& own = places_[i];
@@ -123,7 +123,7 @@ class ejector {
     return i;
   }
 
-  // near_: the neighbours of item i that are placed, each once.
+  // Fills near_ with the placed neighbours of item i, each once.
   void look_around(std::uint32_t i) {
     near_.clear();
     looks_ += beside_.gone_through(i) / policy::ranges_passed_a_look;
@@ -142,7 +142,7 @@ class ejector {
     });
   }
 
-  // The lowest of the cheapest places for item i; no_offset where pinned items leave none.
+  // Returns the lowest of the cheapest places for item i; no_offset if pinned items leave none.
   units cheapest_place(std::uint32_t i, units target) {
     const item& it = in_.items[i];
     look_around(i);

@@ -129,7 +129,7 @@ void occupancy::collect(std::uint32_t i) {
   }
 }
 
-// The lowest aligned offset from x on that no list forbids. Cursors only move forward.
+// Returns the lowest aligned offset from x on that no list forbids. Cursors only move forward.
 units occupancy::lift(units x, units alignment) {
   x = round_up(x, alignment);
   std::size_t agreed = 0;

@@ -137,7 +137,7 @@ class outward {
     }
   }
 
-  // The first is the best one.
+  // Keeps the `most` particles of the lowest tops, the best one first.
   static void keep_lowest(std::vector<particle>& now, std::size_t most) {
     std::vector<std::uint32_t> rank(now.size());
     std::iota(rank.begin(), rank.end(), 0U);

@@ -27,8 +27,8 @@ class refill {
   // Contract: has_lifetimes_only(in), no alignments, and twice `bound`, the height of the tallest section, below 2^30.
   refill(const instance& in, units bound);
 
-  // Places the items that `stays` does not mark, so that all ends below `limit`. False, with the offsets as they were,
-  // where `width` states find nothing or the wait is over.
+  // Places the items that `stays` does not mark, so that all end below `limit`. Returns false, with the offsets as they
+  // were, if `width` states find nothing or the wait is over.
   bool run(std::vector<units>& offsets, const std::vector<char>& stays, std::size_t width, units limit,
            const refill_weights& by, std::uint64_t& random, const patience& wait);
 

@@ -32,7 +32,7 @@ struct timeline {
 // Rectangles by tick, in a row: those of tick t are of[first[t]] to of[first[t + 1]].
 class by_tick {
  public:
-  // At rectangle.*at; none where the wait, if any, is over.
+  // Sorts rectangles by rectangle.*at. Keeps none if the wait, if any, is over.
   by_tick(const timeline& line, std::uint32_t rectangle::*at, const patience* wait);
 
   [[nodiscard]] std::span<const index> at(std::size_t t) const {
@@ -46,8 +46,8 @@ class by_tick {
 
 class sweeper {
  public:
-  // Gives up a sweep if it has to look at more than some tens of holes for each rectangle placed, or if the wait is
-  // over. Best fit seldom needs so many (free_list.hpp).
+  // Gives up a sweep if it has to look at more than some tens of holes for each rectangle, or if the wait is over. Best
+  // fit seldom needs so many (free_list.hpp).
   explicit sweeper(const timeline& line, const patience* wait = nullptr);
 
   // Returns false if the wait ended before all was looked at; no other result is then of use.

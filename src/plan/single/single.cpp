@@ -73,7 +73,7 @@ plan plan_of(swept s) {
   return out;
 }
 
-// An empty buffer makes no item, but its pin counts.
+// Returns the highest pin of an empty buffer, which makes no item.
 argument highest_empty_pin(const problem& p) {
   argument highest;
   for (index i = 0; i < p.buffers.size(); ++i) {
