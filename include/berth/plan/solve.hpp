@@ -21,12 +21,13 @@ enum class effort : std::uint8_t {
   best,    // search on until proved or the work limit (some ten seconds)
 };
 
-// effort::fast takes 80 to 100 ns a buffer, validation and verification included, if the first sweeps meet the bound
-// (bench_plan_fast: 1,000 buffers, ticks as dense as node indices). It takes up to 500 ns if hundreds are alive or
-// ticks are sparse. Otherwise one more sweep and first fit in several orders follow, under every constraint. Ejection
-// chains follow above 1/16 of the bound. Both take some microseconds a buffer for some hundred buffers, about two for
-// many. More than 131,072 buffers keep sweeps that end within an eighth. It becomes `normal` if it finds no plan that
-// fits the capacity. The plan's lower_bound() says how much could still be gained.
+// effort::fast takes 80 to 100 ns a buffer, validation and verification included, if the first sweeps meet the bound.
+// The figure is for 1,000 buffers with ticks as dense as node indices (bench_plan_fast). It is up to 500 ns if hundreds
+// are alive or ticks are sparse. Otherwise one more sweep and first fit in several orders follow, under every
+// constraint, then ejection chains if more than 1/16 above the bound. They take some microseconds a buffer for some
+// hundred buffers, about two for many. More than 131,072 buffers keep sweeps within an eighth of it. effort::fast
+// becomes `normal` if it finds no plan that fits the capacity. The plan's lower_bound() says how much could still be
+// gained.
 
 // Shows another thread how far a search is. With several memories or slabs it covers the one being placed. The numbers
 // need not all be from one moment.
