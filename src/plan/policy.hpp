@@ -43,8 +43,8 @@ inline constexpr std::size_t most_unsorted_holes = 64;
 // A sweep is given up after so many holes a buffer, and so many in advance: best fit seldom needs more.
 inline constexpr std::uint64_t most_holes_per_rectangle = 64;
 inline constexpr std::uint64_t holes_in_advance = 65'536;
-// Effort fast: a first sweep within this share of the bound needs no second one. Sweeps of more than most_at_once
-// buffers end the work within the other.
+// Effort fast with more than most_at_once buffers: a first sweep within the first share of the bound needs no second
+// one. Sweeps within the second share end the work.
 inline constexpr double near_enough_for_one_sweep = 1.0 / 64;
 inline constexpr std::int64_t good_enough_share_of_many = 8;
 

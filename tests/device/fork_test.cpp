@@ -162,7 +162,7 @@ TEST(fork, a_driver_is_left_alone_by_the_child) {
   d->free(block, 4096);
 }
 
-// The child's tidying up goes through, and nothing of it is a mistake.
+// The child gives everything back without an error, and without a mistake.
 TEST(fork, mappings_of_a_driver_end_in_the_child_without_it) {
   SKIP_UNDER_TSAN();
   const char* const named = std::getenv("BERTH_DEVICE");

@@ -323,7 +323,7 @@ TEST_F(problem_files, former_places_know_that_all_was_in_slab_0) {
   EXPECT_TRUE(read_former_places(file("p", "id,offset\nx,0\n"), f).slab_of.empty());
 }
 
-// With explicit conflicts a lifetime is no rule; what is written of it is none that ends before it begins.
+// With explicit conflicts a lifetime is no rule; the plan's file has none that ends before it begins.
 TEST_F(problem_files, lifetimes_beside_conflicts_are_written_the_right_way_round) {
   const auto f = read(R"({"format":"berth-problem/1","conflicts":[["x","y"]],"buffers":[
 {"id":"x","size":1,"lower":5,"upper":2},{"id":"y","size":1}]})");

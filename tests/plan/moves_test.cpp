@@ -462,7 +462,7 @@ TEST(moves, a_link_serves_one_copy_at_a_time) {
   EXPECT_STREQ(verify(made.p, made.t, answer)->rule, "two moves are on one link at a time");
 }
 
-// Never better than all plans tried, never dearer than without moves, and a plan where there is one.
+// Costs never less than the best of all plans, never more than without moves, and finds a plan if there is one.
 RC_GTEST_PROP(moves, agrees_with_trying_all_plans, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
   const auto made = moves_oracle::small_problem(random);

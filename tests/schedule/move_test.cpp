@@ -45,7 +45,7 @@ TEST(Move, GoesOutOverThePeakAndComesBack) {
   EXPECT_EQ(recompute_within(g, budget, o)->extra_cost, 32);
   o.move->latency = 3;
   EXPECT_EQ(recompute_within(g, budget, o)->extra_cost, 38);
-  // Dearer than running `skip` again, or not: either, in one search.
+  // A move may cost more than running `skip` again, or less: one search finds either.
   o.move = transfer{.bandwidth = 4};
   EXPECT_EQ(recompute_within(g, budget, o)->extra_cost, 100);
   o.again = false;

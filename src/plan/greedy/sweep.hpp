@@ -33,7 +33,7 @@ struct swept {
 // Skips the second pass if the first ends within `tolerated` of the bound, as a share of it.
 //
 // Returns nothing if the problem has more than sizes, alignments and one lifetime a buffer in one memory. Gives up if
-// it has to look at too many holes, or if the wait ends before the first pass. Hints and the capacity do not count.
+// it has to look at too many holes, or if the wait ends within the first pass. Hints and the capacity do not count.
 // O(n), 20 to 50 ns a buffer, if the ticks are dense, as node indices are; else O(n log n). Contract: validate()
 // passed.
 [[nodiscard]] std::optional<swept> sweep(const problem& p, double tolerated = 0, const patience& wait = {});
