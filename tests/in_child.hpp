@@ -1,4 +1,4 @@
-// What tests run in the child of a fork.
+// Runs tests in the child of a fork.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 #define SKIP_UNDER_TSAN() \
   if (::berth::support::thread_sanitized) GTEST_SKIP() << "the thread sanitizer ends a child of fork that goes on"
-// Where another thread may allocate, begin or end at the fork: clang 14's allocator holds no lock across it. A child
-// that ends by exit() is searched for leaks, which takes all of its locks.
+// Skips tests in which another thread may allocate, begin or end at the fork: clang 14's allocator holds no lock across
+// it. A child that ends by exit() is searched for leaks, which takes all of its locks.
 #define SKIP_UNDER_ASAN() \
   if (::berth::support::address_sanitized) GTEST_SKIP() << "the address sanitizer's locks may be held in the child"
 #define WITH_THREADS_IN_THE_CHILD() \

@@ -1,5 +1,5 @@
-// What callers fill in, each with one field named: as all else has a value in the header, no compiler warns of it.
-// compiles_alone.sh compiles it.
+// Structs that callers fill in, each with one field named. No compiler warns of it, as all else has a value in the
+// header. The script compiles_alone.sh compiles it.
 #include "berth/berth.hpp"
 #include "berth/model/description.hpp"
 #include "berth/op/check.hpp"

@@ -1,7 +1,7 @@
-// Measures the cost of a buffer at effort fast, beside effort normal: nanoseconds a buffer for validate, the sweep,
-// verify and all of solve(). Prints the least of many batches. The problems are seeded networks of layers with branches
-// and a few long-lived buffers. Then measures the arena and the time of effort fast over those of a simple greedy
-// planner (first fit by size, area and birth): the median of 41 networks, with quartiles.
+// Measures the cost of a buffer at effort fast, beside effort normal: nanoseconds for validate, the sweep, verify and
+// all of solve(). Prints the least of many batches. The problems are seeded networks of layers with branches and a few
+// long-lived buffers. Then divides the arena and the time of effort fast by those of a simple greedy planner (first fit
+// by size, area and birth). Prints the median of 41 networks, with quartiles.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -29,7 +29,7 @@ problem network(std::uint32_t buffers, std::uint32_t seed = 1) {
   return p;
 }
 
-// The best arena of first fit by size, by area and by birth, as most runtimes have it.
+// Returns the best arena of first fit by size, by area and by birth, as most runtimes have it.
 berth::bytes greedy_arena(const problem& p) {
   berth::bytes best = berth::max_bytes;
   for (int by = 0; by < 3; ++by) {

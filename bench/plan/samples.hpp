@@ -17,8 +17,8 @@ struct sample {
 
 using families = std::map<std::string, std::vector<sample>>;
 
-// Rectangles of time by bytes, cut at random into 100 to 400 pieces, by depth and by area, on a coarse and on a fine
-// grid. Pinwheels in pinwheels too. Max-live is their optimum. Four of each family a seed.
+// Adds rectangles of time by bytes, cut at random into 100 to 400 pieces, by depth and by area. The grid is coarse or
+// fine, with pinwheels in pinwheels too. Max-live is their optimum. Four of each family a seed.
 void add_tilings(families& out, unsigned seeds);
 
 // Random buffers that fill every time slot. Most often no layout meets max-live, and the work is to prove that. Ten a

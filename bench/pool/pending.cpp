@@ -1,5 +1,5 @@
 // Measures requests beside memory that other streams hold back. S streams freed K blocks each, in turn, so that no two
-// neighbours are of one stream. 50 requests of 8 MiB follow on another stream; the pool grows for each.
+// neighbours are of one stream. Then 50 requests of 8 MiB follow on another stream; the pool grows for each.
 //
 //   usage: bench_pool_pending [streams] [blocks of each]
 //

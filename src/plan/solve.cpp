@@ -1,6 +1,5 @@
-// The order of the work: validate; put the buffers in canonical order, so that the caller's changes nothing; choose
-// each bundle's memory; place each memory (cut into slabs where asked) with the engine of one memory; spend what
-// freedom is left on the reuse penalties; verify.
+// The order of the work: validate the problem and sort its buffers into canonical order. Choose each bundle's memory.
+// Place each memory, cut into slabs if asked. Then lower the reuse penalties in the freedom left, and verify.
 #include "berth/plan/solve.hpp"
 
 #include <algorithm>

@@ -67,7 +67,7 @@ report of(const plan_facts& plan, const std::string&, progress_line&) {
   return r;
 }
 
-// What an engine's own settings would have done in a replay of this log.
+// Returns what replays of this log under the engine's own settings show.
 std::vector<std::string> settings_for(const std::string& engine, const playback& p, bytes peak_live) {
   return engine.empty() ? std::vector<std::string>{} : tried_settings(engine, p, std::nullopt, peak_live);
 }

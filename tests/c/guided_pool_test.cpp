@@ -279,7 +279,7 @@ TEST_F(c_guided_pool, more_than_there_can_be_without_a_limit) {
   berth_pool_destroy(any);
 }
 
-// Those in a plan's memory and others, each of which a line of the report names.
+// Blocks in a plan's memory and others; a line of the report names each.
 TEST_F(c_guided_pool, destroyed_with_blocks_alive) {
   berth_pool* leaving = nullptr;
   ASSERT_EQ(berth_guided_pool_create(device, nullptr, nullptr, &leaving), BERTH_OK);

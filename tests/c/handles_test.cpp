@@ -78,7 +78,7 @@ TEST(c_handles, more_than_a_chunk) {
   EXPECT_EQ(alive, 0);
 }
 
-// Whoever looks up handles that others give, take and use again sees a whole object or none.
+// A look-up of handles that others give, take and use again sees a whole object or none.
 TEST(c_handles, are_given_taken_and_used_by_many) {
   constexpr int rounds = 5000;
   std::atomic<int> alive = 0;
@@ -139,7 +139,7 @@ struct work {
 template <class T, class Last>
 work(handles<T>&, void*, Last) -> work<T, Last>;
 
-// Of streams and pools, whose end waits for work: the one who destroys does that, whoever leaves last.
+// The end of streams and pools waits for work: the destroying thread waits, whichever thread leaves last.
 class c_destroy : public support::pool_fixture {
  protected:
   static void SetUpTestSuite() { alarm(60); }  // a deadlock is a failure
@@ -241,7 +241,7 @@ TEST_F(c_destroy, waiting_is_refused_in_a_streams_work) {
   berth_stream_destroy(other);
 }
 
-// Where host functions run at once, in the call that enqueues them.
+// Host functions run at once here, in the call that enqueues them.
 TEST_F(c_destroy, is_refused_in_work_on_the_null_device) {
   berth_device* none = nullptr;
   berth_stream* own = nullptr;
@@ -287,7 +287,7 @@ TEST_F(c_destroy, is_refused_in_a_request_that_uses_it) {
   pool = nullptr;
 }
 
-// Who used it when the process forked never leaves in the child.
+// A thread that used it when the process forked never leaves in the child.
 TEST_F(c_destroy, does_not_wait_in_a_child_for_threads_of_its_parent) {
   SKIP_UNDER_TSAN();
   const auto used = pools().look_up(pool);

@@ -30,7 +30,7 @@ using berth::support::sized;
 // One pass over calls of which at most one may fail.
 class pass {
  public:
-  // Whether to go on. From the first failure on there is memory again, so that all can be given back.
+  // Returns whether to go on. From the first failure on there is memory again, so that all can be given back.
   bool operator()(berth_status status) {
     if (status == BERTH_OK) return true;
     ran_out = fail_new_after(0) || ran_out;
@@ -48,7 +48,7 @@ class pass {
   std::array<char, 256> text_{};
 };
 
-// What is alive after a pass without failures.
+// Returns the number of allocations alive after a pass without failures.
 long alive_after(void (*scenario)(pass&)) {
   {
     pass whole;

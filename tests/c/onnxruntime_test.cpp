@@ -17,8 +17,8 @@
 #include "c/onnxruntime_slots.hpp"
 #include "support/workloads.hpp"
 
-// What is freed is filled, so that a count read there is not nothing. Not inlined: g++ 12 takes free() in an inlined
-// delete for a mistake.
+// Freed bytes are filled, so that a count read there is not 0. Not inlined: g++ 12 takes free() in an inlined delete
+// for a mistake.
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size == 0 ? 1 : size);
 }

@@ -162,7 +162,7 @@ TEST_F(c_top, other_addresses_wait_for_the_run_in_flight) {
   EXPECT_EQ(values, (std::array<float, 2>{0, 0}));
 }
 
-// As long as nobody waits for it.
+// Takes long while no caller waits for it.
 void take_long(void*) {
   std::this_thread::sleep_for(std::chrono::milliseconds{300});
 }

@@ -22,7 +22,7 @@ class pool_fixture : public testing::Test {
     berth_device_close(device);
   }
 
-  // Of 16 MiB, without reports.
+  // Returns the options of a pool of 16 MiB, without reports.
   static berth_pool_options small() {
     auto options = sized<berth_pool_options>();
     options.limit = std::uint64_t{16} << 20;

@@ -1,5 +1,5 @@
-// libtorch's own training steps on its own allocator, and then, once the extension is loaded, on a pool that may hold
-// 101 % of what was live at the peak.
+// Training steps of libtorch on its own allocator, and then, with the extension loaded, on one of our pools. It may
+// hold 101 % of what was live at the peak.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

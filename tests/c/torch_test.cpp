@@ -27,7 +27,7 @@
 #include "support/sanitizers.hpp"
 #include "support/workloads.hpp"
 
-// Of this thread, where a test says so, all fail.
+// All allocations of this thread fail while a test says so.
 static thread_local bool news_fail = false;
 static thread_local int failed_news = 0;
 void* operator new(std::size_t size) {
@@ -163,8 +163,8 @@ void driver_call(const char* name, Arguments... arguments) {
 }
 
 // torch.cuda.ExternalStream: the program destroys its stream under running work, and the driver gives the handle to the
-// next one. Neither that one nor others may have the block before the work is done: the stand-in's history counts bytes
-// that two streams use with nothing between them.
+// next one. No stream may have the block before the work is done. The stand-in's history counts bytes that two streams
+// use without an order between them.
 TEST_F(torch, a_stream_at_the_address_of_one_that_was_destroyed_is_another_one) {
   if (!device_name().starts_with("cuda")) GTEST_SKIP() << "only CUDA destroys streams under running work";
   driver_call("cuCtxPushCurrent_v2", device_.native());
@@ -191,7 +191,7 @@ TEST_F(torch, a_stream_at_the_address_of_one_that_was_destroyed_is_another_one) 
   }
 }
 
-// The same, and nobody followed: what the stream held back is waited for by others' requests and by empty_cache().
+// The same without a next stream: others' requests and empty_cache() wait for the memory that the stream held back.
 TEST_F(torch, memory_of_a_stream_that_was_destroyed_comes_back) {
   if (!device_name().starts_with("cuda")) GTEST_SKIP() << "only CUDA destroys streams under running work";
   driver_call("cuCtxPushCurrent_v2", device_.native());
@@ -231,7 +231,7 @@ std::uint64_t live_blocks(int device = 0) {
   return s.live_blocks;
 }
 
-// What a graph remembers stays where it is, whatever PyTorch frees, until the pool is released as often as it was
+// The blocks of a graph stay where they are, whatever PyTorch frees, until the pool is released as often as it was
 // begun.
 TEST_F(torch, blocks_of_a_graph_keep_their_addresses_until_its_pool_is_released) {
   constexpr ssize_t size = 1 << 20;
@@ -305,7 +305,7 @@ TEST_F(torch, a_block_of_a_released_pool_goes_back_when_it_is_freed) {
   EXPECT_EQ(live_blocks(), before);
 }
 
-// What a host function frees while the host waits for its stream: that thread has no lock then which a free takes.
+// A host function frees while the host waits for its stream: that thread then has no lock that a free takes.
 struct late_free {
   void* block;
   std::atomic<bool> waited_for{false};

@@ -1,4 +1,4 @@
-// What every device must do. A test program instantiates the suite with the names of its devices:
+// The suite of every device. A test program instantiates it with the names of its devices:
 //
 //   BERTH_DEVICE_SUITE(host, "host");
 //
@@ -58,7 +58,7 @@ class device_suite : public testing::TestWithParam<const char*> {
   [[nodiscard]] const device_properties& properties() const { return device_->properties(); }
   // A simulated device moves no bytes: what was enqueued is done, and there is nothing to look at.
   [[nodiscard]] bool has_memory() const { return !properties().simulated; }
-  // Whether a host function can hold a stream back while the test goes on.
+  // Returns whether a host function can hold a stream back while the test goes on.
   [[nodiscard]] bool runs_asynchronously() const { return !properties().simulated; }
 
   void* allocate(bytes size, memory_kind kind = memory_kind::device) {
@@ -418,7 +418,7 @@ TEST_P(device_suite, ordered_behind_is_transitive) {
   EXPECT_FALSE(apart.ordered_behind(a.id(), of_a));
   EXPECT_FALSE(a.ordered_behind(c.id(), 1));
   g.open();
-  // Who waits for c knows that what c was behind is done too.
+  // A wait for c also shows the work done that c was behind.
   ASSERT_TRUE(c.synchronize());
   EXPECT_GE(b.completed(), of_b);
   EXPECT_GE(a.completed(), of_a);

@@ -1,4 +1,4 @@
-// What every source of blocks must do: one body for the pool, each adaptor and any stack of them.
+// The suite of every source of blocks: one body for the pool, each adaptor and any stack of them.
 //
 // A fixture has a member `source()` that gives a fresh berth::memory_source& on a device with at least 16 MiB, and
 // `queue()`, a stream of it.

@@ -1,6 +1,5 @@
-// The media scenarios on the simulator, with a synthetic decoder: fills and copies in the place of the units. Every
-// buffer is told to the simulator while it lives, so that starts, tails and overlaps are checked by the rules of media
-// memory.
+// The media scenarios on the simulator, with a synthetic decoder: fills and copies in the place of the units. The
+// simulator knows every live buffer, so the rules of media memory check starts, tails and overlaps.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -25,7 +24,7 @@ class in_one_block {
   in_one_block& operator=(const in_one_block&) = delete;
   ~in_one_block() { device_.free(block_, plan_.arena()); }
 
-  // What is not needed any more goes, then what is needed from here on comes.
+  // Buffers that are not needed any more go, then those needed from here on come.
   void to(plan::tick now) {
     for (const bool coming : {false, true}) {
       for (plan::index i = 0; i < problem_.buffers.size(); ++i) {
@@ -72,8 +71,8 @@ class ascend_media : public testing::Test {
   std::optional<device> device_;
 };
 
-// Bytes of a smaller picture out of a larger one, and so on to the model's answer: each step reads what the one before
-// wrote, so that the answer is the file's byte.
+// Copies bytes of a larger picture into a smaller one, and so on to the model's answer. Each step reads what the one
+// before wrote, so that the answer is the file's byte.
 TEST_F(ascend_media, a_picture_goes_through_one_block) {
   const auto chip = rules::find_media_chip("310P").value();
   const auto p = plan::jpeg_problem({.chip = chip, .width = 1920, .height = 1080, .file_bytes = 400'000}).value();

@@ -1,7 +1,7 @@
-// Berth's pool on the simulator for a long time: several streams, blocks that change streams, stitching, trimming. Each
-// block that the pool gives out and gets back is told to the simulator, so that the rules of sub-allocation are checked
-// too. No violation is allowed, and no call for memory once the pool holds what it needs.
-// BERTH_SOAK is the number of operations: 10^6 by hand, few by ctest.
+// Berth's pool on the simulator for a long time: several streams, blocks that change streams, stitching, trimming. The
+// simulator is notified of each block given out and given back, so that it checks the rules of sub-allocation too. No
+// violation is allowed, and no call for memory once the pool holds what it needs. BERTH_SOAK is the number of
+// operations: 10^6 by hand, few by ctest.
 #include <cstdlib>
 #include <random>
 #include <string>

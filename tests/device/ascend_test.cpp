@@ -32,7 +32,7 @@ namespace {
 
 using namespace detail::ascend;  // codes, and the types of AscendCL
 
-// What was called until the process ends, said behind the handlers of exit() and before the library goes.
+// Prints the calls until the process ends, behind the handlers of exit() and before the library goes.
 bool says_its_calls = false;
 [[gnu::destructor]] void say_the_calls() {
   if (says_its_calls) BERTH_ASCEND_SIMULATOR(report)(2);
@@ -243,7 +243,7 @@ TEST_F(simulated_ascend, every_call_that_fails_is_an_error_with_its_code) {
       for (const auto& [code, meaning] : codes) {
         fail(function, code, nth);
         const auto done = everything(*device_);
-        // The streams' last waits are in their destructors, which have nobody to tell.
+        // The streams' last waits are in their destructors, which cannot return an error.
         if (done && std::string_view{function} == "aclrtSynchronizeStream" && nth > 2) continue;
         ASSERT_FALSE(done) << function << " " << code << " " << nth;
         EXPECT_EQ(done.error().code, meaning) << function << " " << code;
@@ -438,7 +438,7 @@ TEST_F(simulated_ascend_death, a_child_that_exits_finalises_nothing) {
 
 // A stream needs a thread of ours where the library runs no host functions by itself.
 [[noreturn]] void make_a_stream_without_a_thread(const device& d) {
-  // Of two more stacks one has room, the simulator's.
+  // Two more stacks follow, of which one has room, the simulator's.
   constexpr std::size_t stack = std::size_t{1} << 30;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -459,7 +459,7 @@ TEST_F(simulated_ascend_death, a_stream_for_which_there_is_no_thread_is_an_error
   EXPECT_EXIT(make_a_stream_without_a_thread(*device_), testing::ExitedWithCode(0), "");
 }
 
-// Of several devices the first one fails: it says why, and hides no other.
+// The first of several devices fails: it says why, and hides no other.
 TEST_F(simulated_ascend, a_device_that_cannot_be_opened_hides_none_behind_it) {
   device_.reset();
   fail("aclrtSetDevice", 507899);

@@ -1,6 +1,6 @@
-// A pool on a device whose driver is a strict one of ours, which runs work at once or as late as it may: the suite of
-// every source of blocks, and blocks in stream order, stitched and moved, that hold their bytes. BERTH_DEVICE names the
-// device; what it counts as mistakes is counted by the library.
+// A pool on a device whose driver is a strict one of ours, which runs work at once or as late as it may. Runs the suite
+// of every source of blocks, and blocks in stream order, stitched and moved, that hold their bytes. BERTH_DEVICE names
+// the device; the library counts its mistakes.
 #include <dlfcn.h>
 
 #include <array>
@@ -50,7 +50,7 @@ struct held {
   std::byte value;
 };
 
-// Where nothing is stitched a chunk is one piece of the driver's and one mapping; else one of each a granule.
+// A chunk is one piece of the driver's and one mapping without stitching; else one of each a granule.
 TEST(driver_pool_chunks, are_one_piece_where_nothing_is_stitched) {
   const auto opened = device::open(device_name());
   ASSERT_TRUE(opened) << opened.error().what << ": run this program through ctest, which names the fake driver";

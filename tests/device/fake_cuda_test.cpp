@@ -139,7 +139,7 @@ TEST(fake_cuda, a_wait_for_its_own_event_holds_where_the_handle_was_given_again)
   pop(&popped);
 }
 
-// Whoever only polls gets to the end: over a handle whose stream was destroyed, and over one that was given again.
+// Polling alone gets to the end: over a handle whose stream was destroyed, and over one that was given again.
 TEST(fake_cuda, a_stream_whose_native_one_went_is_done) {
   const device d = device::open("cuda:0").value();
   std::optional<stream> native{d};
@@ -206,7 +206,7 @@ TEST(fake_cuda, nothing_was_done_wrong_nor_left) {
   EXPECT_EQ(FAKE(fake_cuda_live)(), 0u);
 }
 
-// Behind the test above. Each use is told by itself; what is ordered is none.
+// Runs behind the test above. Each use is reported by itself; ordered uses are not.
 TEST(fake_cuda, two_streams_on_the_same_bytes_are_a_mistake) {
   if (support::thread_sanitized) GTEST_SKIP() << "a race on purpose: the thread sanitizer sees it before the fake does";
   const device d = device::open("cuda:0").value();

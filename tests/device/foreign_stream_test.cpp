@@ -67,7 +67,7 @@ TEST_P(foreign_stream, covers_what_was_enqueued_natively) {
   EXPECT_GE(wrapped_->completed(), epoch);
 }
 
-// Nothing was enqueued through the wrapping stream since it was last found done.
+// The wrapping stream has no new work since it was last found done.
 TEST_P(foreign_stream, an_idle_stream_may_have_work_the_next_moment) {
   ASSERT_TRUE(wrapped_->synchronize());
   for (int i = 0; i < 20; ++i) {
@@ -129,7 +129,7 @@ TEST_P(foreign_stream, its_end_waits_and_leaves_the_native_stream) {
   EXPECT_EQ(ran.load(), 101);
 }
 
-// A pool's block is used natively, freed while that work waits, and goes to nobody else before it has run.
+// A pool's block is used natively, freed while that work waits, and given out again only after it has run.
 TEST_P(foreign_stream, a_pool_gives_no_block_before_native_work_is_done) {
   pool p{*device_, {.limit = bytes{8} << 20}};
   stream other{*device_};

@@ -88,7 +88,7 @@ TEST(fork, a_childs_child_has_its_own_again) {
   host.release(base, 2 * granule);
 }
 
-// Of the device that BERTH_DEVICE names, or of the host.
+// Uses the device that BERTH_DEVICE names, or the host.
 TEST(fork, streams_and_events_of_the_parent_fail_and_end) {
   WITH_THREADS_IN_THE_CHILD();
   SKIP_UNDER_TSAN();
@@ -162,7 +162,7 @@ TEST(fork, a_driver_is_left_alone_by_the_child) {
   d->free(block, 4096);
 }
 
-// The child's tidying up goes through, and nothing of it is a mistake.
+// The child gives everything back without an error, and without a mistake.
 TEST(fork, mappings_of_a_driver_end_in_the_child_without_it) {
   SKIP_UNDER_TSAN();
   const char* const named = std::getenv("BERTH_DEVICE");
@@ -256,7 +256,7 @@ TEST(fork, streams_of_the_parent_are_ordered_behind_all_in_the_child) {
   fork_while([&] { (void)s.ordered_behind(other.id(), 1); }, [&] { (void)s.ordered_behind(other.id(), 1); });
 }
 
-// The device's records of the order of its streams are whole in the child, and nobody holds their locks.
+// The device's records of the order of its streams are whole in the child, and their locks are free.
 TEST(fork, streams_of_the_child_meet_while_those_of_the_parent_do) {
   SKIP_UNDER_TSAN();
   SKIP_UNDER_ASAN();

@@ -1,4 +1,4 @@
-// What is particular to the host device: queues that allocate nothing in steady state, queues that grow, limits.
+// Tests particular to the host device: queues that allocate nothing in steady state, queues that grow, limits.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -32,7 +32,7 @@ bytes huge_bytes(const void* inside) {
   return found;
 }
 
-// What the system gives whoever asks it in the plain way.
+// Returns the huge bytes that the system gives to a plain request.
 bytes huge_bytes_by_hand() {
   void* const range = mmap(nullptr, 4 * huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(range, MAP_FAILED);

@@ -1,5 +1,5 @@
-// What streams say of their order, against vector clocks as the textbooks have them: every stream and event has a plain
-// table of all epochs, which is copied and merged whole. The programs have up to 300 streams, which come and go.
+// Compares the order that streams report with textbook vector clocks. Every stream and event has a plain table of all
+// epochs, which is copied and merged whole. The programs have up to 300 streams, which come and go.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -63,7 +63,7 @@ class silent_backend final : public detail::device_backend {
   };
 };
 
-// Of each stream by its number, in the order of their creation: an epoch.
+// An epoch of each stream by its number, in the order of creation.
 using table = std::vector<std::uint64_t>;
 
 std::uint64_t at(const table& t, std::size_t number) {
@@ -337,7 +337,7 @@ class crowd {
     auto made = std::make_unique<operation>();
     operation* const one = made.get();
     one->wrong = &wrong_;
-    // What counts is what is known before it is enqueued.
+    // Only the knowledge before the enqueue counts.
     for (std::size_t k = 0; k < streams_.size(); ++k) {
       if (k == on) continue;
       const std::uint64_t behind = streams_[on].epoch_behind(streams_[k].id());

@@ -28,7 +28,7 @@ void count_up(void* count) {
   static_cast<std::atomic<int>*>(count)->fetch_add(1);
 }
 
-// Each thread counts what it enqueued and knows in which epoch; whoever says that the epoch is done has seen it run.
+// Each thread counts what it enqueued and knows in which epoch. An epoch reported done must have been seen to run.
 TEST(stream_threads, what_is_said_to_be_done_is_done) {
   constexpr int threads = 3;
   constexpr int rounds = 5000;
@@ -116,7 +116,7 @@ TEST(stream_threads, a_wait_that_comes_during_a_synchronize_is_not_done_by_it) {
   EXPECT_GE(other.completed(), of_other);
 }
 
-// What a stream knows of others grows in several threads at once, and events take it along.
+// A stream's knowledge of others grows in several threads at once, and events take it along.
 TEST(stream_threads, several_threads_make_one_stream_wait) {
   constexpr int threads = 3;
   constexpr int rounds = 100;

@@ -1,5 +1,5 @@
-// An arena that serves graphs in turn, of other sizes and other nodes, against runs without reuse: each runs right
-// where it is bound, states keep their bytes, and what is refused changes nothing.
+// An arena that serves graphs in turn, of other sizes and other nodes, against runs without reuse. Each graph runs
+// right where it is bound, states keep their bytes, and a refused graph changes nothing.
 #include "berth/graph/arena.hpp"
 
 #include <optional>
@@ -16,7 +16,7 @@ class game {
  public:
   game(const std::uint8_t* data, std::size_t size)
       : c_{data, std::min<std::size_t>(size, 48)}, host_{device::open("host").value()}, stream_{host_} {
-    // What follows the choices of the game are graphs': two, each in three sizes.
+    // The bytes behind the choices of the game are graphs': two, each in three sizes.
     const std::size_t rest = size > 48 ? size - 48 : 0;
     for (const bytes scale : {bytes{2}, bytes{1}, bytes{3}}) {
       add({data + (size - rest), rest / 2}, scale);

@@ -1,4 +1,4 @@
-// Blocks that targets hold, each filled with bytes of its own, which nobody else may change.
+// Blocks that targets hold, each filled with bytes of its own, which must not change.
 #pragma once
 
 #include <cstddef>

@@ -96,7 +96,7 @@ constexpr const char* texts[] = {"NOTSET",  "SAME_UPPER", "SAME_LOWER", "VALID",
                                  "reflect", "nearest",    "linear",     "cubic",      "add",           "mul",
                                  "max",     "none",       "mean",       "sum",        "LEFT",          "CRD",
                                  "tanh",    "floor",      "ceil",       "asymmetric", "align_corners", ""};
-// Of an operand that is run. A window may take each element of one with each of another: a second with sanitizers.
+// Limits of an operand that is run. A window may take each element of one with each of another: a second if sanitized.
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 constexpr std::int64_t most_elements = 1 << 12;
 
@@ -113,7 +113,7 @@ std::size_t size_of(std::int32_t type) {
 // A tensor with memory of just the bytes that it spans, so that a step beyond is seen by the address sanitizer.
 class operand {
  public:
-  // Nothing where it is refused, or too large to be given memory.
+  // Returns nothing if the operand is refused, or too large to be given memory.
   static std::optional<operand> make(fuzz::choices& c, std::int32_t type, std::vector<std::int64_t> shape,
                                      bool row_major) {
     operand o;

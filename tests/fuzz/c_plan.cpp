@@ -1,5 +1,5 @@
 // Calls of the planner's C interface in any order, with handles that live, are gone or never were, and structs of any
-// size and content: a status each, never a crash; whatever is planned passes the check; a call that fails changes
+// size and content. Each returns a status, never a crash. Every plan passes the check, and a call that fails changes
 // nothing.
 #include <algorithm>
 #include <cstring>
@@ -196,7 +196,7 @@ class game {
     }
   }
 
-  // What was planned is right by the verification that shares no code with the solver.
+  // Checks a plan by the verification that shares no code with the solver.
   static void check(const problem& of, const berth_plan* made) {
     std::vector<std::uint64_t> at(of.buffers);
     std::vector<std::uint32_t> in(of.buffers), slab(of.buffers);

@@ -1,5 +1,5 @@
-// Calls of the pool's C interface in any order, with handles and blocks that live, are gone or never were: a status
-// each, never a crash; and the blocks that live are those of a model.
+// Calls of the pool's C interface in any order, with handles and blocks that live, are gone or never were. Each returns
+// a status, never a crash, and the blocks that live are those of a model.
 #include <algorithm>
 #include <cstring>
 #include <vector>

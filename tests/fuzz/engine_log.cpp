@@ -10,7 +10,7 @@ using namespace berth;
 
 namespace {
 
-// What any reader made is a snapshot that PyTorch's own tools can be given.
+// Every reader makes a snapshot that PyTorch's own tools accept.
 void comes_back(const trace::snapshot& s) {
   const auto back = trace::parse_pytorch_snapshot(trace::to_pytorch_pickle(s));
   fuzz::require(back.has_value(), "a history is one of PyTorch's");

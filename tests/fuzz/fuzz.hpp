@@ -1,5 +1,5 @@
-// What the fuzz targets share. Each is one function over bytes: libFuzzer calls it with those it makes up (preset
-// `fuzz`), driver.cpp with those of the corpus, as a plain test.
+// The shared parts of the fuzz targets. Each is one function over bytes: libFuzzer makes these up (preset `fuzz`),
+// driver.cpp takes those of the corpus, as a plain test.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The graph's builder and its planner: whatever is built has a fault or a plan that runs right. "Right" is the same
+// The graph's builder and its planner: every graph built has a fault or a plan that runs right. Right means as the same
 // graph without any reuse (tests/graph/random_graph.hpp).
 #include <numeric>
 

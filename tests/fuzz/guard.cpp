@@ -1,5 +1,5 @@
-// Guards against a model: programs that do some things wrong, while work is queued or held back. Of each wrong thing
-// they tell once, of the right block; of nothing else.
+// Guards against a model: programs that make some mistakes, while work is queued or held back. A guard reports each
+// mistake once, of the right block, and no other.
 #include "berth/pool/guard.hpp"
 
 #include <algorithm>
@@ -130,7 +130,7 @@ class game {
     if (options_.quarantine == quarantines[0]) freed_.push_back(b);
   }
 
-  // By a stream, which may be held back, in the block's bounds: nobody did anything wrong.
+  // A stream, which may be held back, writes in the block's bounds: no mistake.
   void work() {
     if (live_.empty()) return;
     const block& b = live_[c_.byte() % live_.size()];
@@ -184,7 +184,7 @@ class game {
     damages_.push_back(d);
   }
 
-  // Each is told before the call returns, and harms nothing.
+  // Each is reported before the call returns, and harms nothing.
   void wrong_call() {
     const auto one = [this](mistake_kind kind, auto call) {
       expected_ = kind;

@@ -1,5 +1,5 @@
-// A guided pool against a model: a step of requests and frees, made again with some of them left out, changed or added,
-// so that plans are made, met and missed. Each block is filled with bytes of its own, which nobody else may change.
+// A guided pool against a model. A step of requests and frees is made again with some left out, changed or added, so
+// that plans are made, met and missed. Each block is filled with bytes of its own, which must not change.
 #include <algorithm>
 #include <optional>
 #include <vector>

@@ -1,5 +1,5 @@
-// Plans with moves, of problems and traffic made of choices: right by the check that shares no code with the planner,
-// never below the bound that is proved, never dearer than without moves.
+// Plans with moves, of problems and traffic made of choices. Each is right by the check that shares no code with the
+// planner, never below the proved bound and never above the cost without moves.
 #include "berth/plan/moves.hpp"
 
 #include "fuzz/problems.hpp"

@@ -115,7 +115,7 @@ constexpr const char* attributes[] = {"axis",       "axes",      "perm",  "group
                                       "allowzero",  "starts",    "ends",  "steps",     "value_int",
                                       "value_ints", "min",       "max"};
 
-// What these operators mean something with. Several of one name: one of them.
+// Attributes with a meaning for these operators. One of several of one name is taken.
 struct attribute {
   const char* op;
   const char* name;
@@ -272,8 +272,8 @@ class maker {
     }
     m_.integers(name, shape, values);
   }
-  // A node of any row of the table, with operands like those of its example but smaller: hardly any that are drawn
-  // one by one fit an operator that wants three.
+  // Adds a node of any row of the table, with operands like those of its example but smaller. Operands drawn one by one
+  // hardly ever fit an operator that wants three.
   void fitting() {
     const op::definition& row = *op::all()[c_.below(op::all().size())];
     const std::string_view op = row.name;
@@ -417,7 +417,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& c : p.constants) {
       if (c.data.size() > 1 << 16) return;
     }
-    // What is small runs.
+    // Small programs run.
     device host = device::open("host").value();
     pool memory{host};
     stream s{host};

@@ -1,4 +1,4 @@
-// A pool against a model: the blocks that live, each filled with bytes of its own, which nobody else may change.
+// A pool against a model: the blocks that live, each filled with bytes of its own, which must not change.
 #include "berth/pool/pool.hpp"
 
 #include <cstring>

@@ -61,7 +61,7 @@ class problem_maker {
     how_ = d_.upto(4);
     odd_ = shape_.odd && d_.one_in(8);
     rules();
-    // Of several memories fewer: their choice takes seconds of a sanitized planner.
+    // Fewer buffers for several memories: their choice takes seconds of a sanitized planner.
     const unsigned most = p_.memories.empty() ? shape_.most_buffers : shape_.most_buffers / 5;
     const unsigned n = d_.upto(large ? most : std::min(most, 9u));
     if (large) d_.more();
@@ -129,7 +129,7 @@ class problem_maker {
     return b;
   }
 
-  // Where buffers may lie, but for a memory's own rules. What turns out to contradict itself stays now and then.
+  // Places of buffers, but for a memory's own rules. A place that contradicts itself stays now and then.
   void placed(unsigned n) {
     const unsigned hurry = n > 12 ? 2 : 4;
     for (unsigned k = d_.upto(hurry * 3); k > hurry && n > 0; --k) {

@@ -1,6 +1,6 @@
-// The planner on problems made of choices: every plan is right by the check that shares no code with it, and by the
-// tests' own where sizes are small; no two answers of different efforts contradict each other, nor those of the
-// problem played backwards.
+// The planner on problems made of choices. Every plan is right by the check that shares no code with it, and by the
+// tests' own if sizes are small. Answers of different efforts do not contradict each other, nor those of the problem
+// played backwards.
 #include "berth/plan/solve.hpp"
 
 #include <string>
@@ -15,7 +15,7 @@ using namespace berth;
 
 namespace {
 
-// What the answers so far leave: a plan of so many bytes exists, and none of less than so many does.
+// The facts of the answers so far: a plan of so many bytes exists, and none of less than so many does.
 struct known {
   bytes least = 0;
   bytes most = max_bytes;

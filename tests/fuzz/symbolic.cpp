@@ -1,5 +1,5 @@
-// Symbolic plans of problems made of choices: the proof for all values holds, and at some of them so does the check
-// that knows nothing of orders.
+// Symbolic plans of problems made of choices. The proof for all values holds, and at some values so does the check that
+// knows nothing of orders.
 #include "berth/plan/symbolic.hpp"
 
 #include "fuzz/problems.hpp"

@@ -1,5 +1,5 @@
-// A plan written into a model: no two tensors alive together share a byte, and what comes out is a model still, with
-// the same plan.
+// A plan written into a model. No two tensors alive together share a byte, and the result is a model still, with the
+// same plan.
 #include "berth/model/tflite_plan.hpp"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What `berth report`, `view` and `replay` read: plans, allocation logs and snapshots.
+// The inputs of `berth report`, `view` and `replay`: plans, allocation logs and snapshots.
 #include <algorithm>
 #include <cmath>
 

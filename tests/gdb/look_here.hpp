@@ -1,4 +1,4 @@
-// Where gdb stops these programs.
+// The place at which gdb stops these programs.
 #pragma once
 
 [[gnu::noinline]] inline void look_here(const void* at) {

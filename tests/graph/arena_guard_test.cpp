@@ -31,7 +31,7 @@ class arena_guard_test : public testing::Test {
     return std::move(*made);
   }
 
-  // What hardware may touch behind a buffer: the first byte that is watched.
+  // Returns the first byte watched behind a buffer, after the tail that hardware may touch.
   bytes watched_from(bytes size) const {
     const rules::placement& r = device_.properties().rules;
     return r.tail_pad == 0 ? size : *r.footprint(size);
@@ -174,7 +174,7 @@ TEST_F(arena_guard_test, what_it_cannot_watch_it_refuses) {
   EXPECT_EQ(arena_guard::create(lanes, of_lanes, stream_).error().code, errc::unsupported);
 }
 
-// A device that the host does not reach, and that fails while a zone is read: said, and what is there is told later.
+// A zone that cannot be read, on a device without host access, is an error now, and its find is reported later.
 TEST(arena_guard, a_zone_that_cannot_be_read_is_an_error) {
   const auto backend = std::make_shared<support::telling_backend>(device::host(), false);
   const device d{backend};

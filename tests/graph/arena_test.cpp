@@ -122,7 +122,7 @@ TEST_F(arena_test, a_state_of_another_name_is_another_state) {
   EXPECT_EQ(a.counters().failures, 1u);
 }
 
-// Whatever call to the device fails: the fault says so in words, and the arena serves what it served.
+// Any call to the device may fail: the fault says so in words, and the arena serves what it served.
 TEST_F(arena_test, a_device_that_fails_while_the_arena_grows_is_told) {
   const auto with_state = [](std::int64_t n) {
     graph g;

@@ -85,7 +85,7 @@ std::vector<std::vector<bool>> run_no_later(const graph& g) {
   return before;
 }
 
-// Whether of any two values or workspaces that share bytes one is gone before the other begins, asked of all pairs.
+// Returns whether of any pair of values or workspaces that share bytes one is gone before the other begins.
 bool all_pairs_are_ordered(const graph& g, const graph_plan& p) {
   struct tenant {
     bytes begin, end;
@@ -172,7 +172,7 @@ TEST(graph_plan, many_nodes_of_several_lanes_are_verified_in_a_moment) {
     std::vector<value_id> inputs{newest[lane]};
     if (looks) inputs.push_back(newest[1 - lane]);
     newest[lane] = g.node("n" + std::to_string(n), inputs, kib, {.stream = lane});
-    // What the other lane looks at has a place of its own.
+    // Values that the other lane looks at have places of their own.
     const bool looked_at = (n + lanes) % 1000 < lanes || looks;
     p.offset_of.push_back(looked_at ? top : 1024 * (1 + 3 * lane + n / lanes % 3));
     if (looked_at) top += 1024;

@@ -387,8 +387,8 @@ struct held {
   stream* on;
 };
 
-// Each block is filled in stream order and read back in stream order before it is freed. Steps of 40 requests, in which
-// one of twelve is another; blocks are freed by whoever comes to it.
+// Fills and reads back each block in stream order before it is freed. A step has 40 requests, of which one in twelve is
+// another; any thread frees the blocks.
 std::uint64_t tight_steps(unsigned seed, unsigned threads) {
   std::atomic<int> wrong{0};
   std::vector<stream> streams;

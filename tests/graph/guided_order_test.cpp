@@ -19,7 +19,7 @@ using namespace literals;
 
 // --- an oracle that knows nothing of plans: who is where, and whose work may still be there
 
-// What holds streams back. Work behind one that is shut is not done; more need not be known.
+// Holds streams back. Work behind a shut one is not done; more need not be known.
 struct late_work {
   support::gate gate;
   bool open = false;
@@ -72,7 +72,7 @@ class watched {
       const bool over = t.clock == s.queue.clock() || s.queue.ordered_behind(t.clock->id(), t.epoch) ||
                         std::ranges::all_of(t.behind, [](const auto& work) { return work->open; });
       EXPECT_TRUE(over) << "stream " << s.queue.id() << " got what stream " << t.clock->id() << " may still use";
-      // Who comes next there is ordered behind this block, and so behind that work.
+      // The next block there is ordered behind this one, and so behind that work.
       if (t.begin < at) rest.push_back({t.begin, at, t.clock, t.epoch, t.behind});
       if (t.end > at + size) rest.push_back({at + size, t.end, t.clock, t.epoch, t.behind});
     }
@@ -146,7 +146,7 @@ std::vector<call> make_step(std::mt19937& random, unsigned streams) {
   return all;
 }
 
-// What a step of another day does: leaves out, adds, resizes, swaps, ends early.
+// Changes a step as another day may: leaves out, adds, resizes, swaps, ends early.
 std::vector<call> changed(std::vector<call> s, std::mt19937& random) {
   for (std::size_t i = 0; i < s.size(); ++i) {
     if (random() % 12 != 0) continue;

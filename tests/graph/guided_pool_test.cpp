@@ -255,7 +255,7 @@ TEST(guided_pool, a_plan_without_memory_is_no_failure) {
   EXPECT_EQ(guided.statistics().planned, 1u);
 }
 
-// What is wrong with the device is not for the next step.
+// A fault of the device is not for the next step.
 TEST(guided_pool, a_plan_that_the_device_fails_is_dropped) {
   const auto quiet = support::make_quiet(device::host());
   stream queue{quiet.device};

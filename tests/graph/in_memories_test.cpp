@@ -15,7 +15,7 @@
 namespace {
 using namespace berth;
 
-// Values of one line of nodes: value i is made by node i out of value i - 1, which nobody reads later.
+// Values of one line of nodes: node i makes value i out of value i - 1, which has no later reader.
 struct chain {
   graph_structure g;
   std::vector<std::uint32_t> home;
@@ -113,8 +113,8 @@ TEST(in_memories, sizes_beyond_64_bits_are_an_error) {
   chain c{max_bytes - 7, max_bytes - 7};
   EXPECT_FALSE(c.plan({{32}}));
 }
-// What an allocator at run time takes in blocks of `limit` bytes: each buffer, as it is born, into the smallest hole,
-// else on top of the block that has to grow least (of those that need not, the one it fills most), else into a new one.
+// Returns the bytes that an allocator at run time takes in blocks of `limit` bytes. Each buffer goes into the tightest
+// hole as it is born. Else it goes on top of the block that grows least (of equals the fullest), else into a new one.
 bytes taken_at_run_time(const plan::problem& p, bytes limit) {
   struct lying {
     std::size_t block;

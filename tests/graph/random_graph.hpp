@@ -1,7 +1,7 @@
 // Random graphs, and their execution on plain bytes: the oracle of the graph's property tests.
 //
-// A node's kernel mixes all bytes of its operands into every byte of its results, element by element where it was
-// declared in-place, so that any byte read from the wrong place changes what comes out in the end.
+// A node's kernel mixes all bytes of its operands into every byte of its results, element by element if declared
+// in-place. Any byte read from the wrong place so changes the last results.
 #pragma once
 
 #include <cstring>
@@ -80,7 +80,7 @@ inline graph random_graph(std::uint32_t seed, const random_shape& shape = {}) {
   return g;
 }
 
-// Where a value's bytes and a node's workspace are; null where it has none.
+// The places of a value's bytes and of a node's workspace; null without one.
 struct placement_of {
   std::function<std::byte*(value_id)> value;
   std::function<std::byte*(node_id)> workspace;
@@ -96,7 +96,7 @@ inline std::uint32_t run_node(const graph& g, node_id id, const placement_of& wh
     }
     return false;
   };
-  // What is not read element by element is read whole before anything is written.
+  // Operands not read element by element are read whole before anything is written.
   std::uint32_t mixed = kernel;
   for (std::size_t k = 0; k < n.inputs.size(); ++k) {
     if (in_place(k)) continue;

@@ -41,8 +41,8 @@ file with_offset(graph_plan p, value_id v, bytes offset) {
   return save_plan(p);
 }
 
-// What a plan that passed for right makes of the graph. A place far out is right as well, and then not run: the
-// caller's budget is what stands against it.
+// Returns whether the graph runs right under a plan that was accepted. A place far out is right as well, and then not
+// run: the caller's budget guards against it.
 bool runs_right(const graph& g, const graph_plan& p) {
   if (p.arena() > 1 << 20) return true;
   std::vector<std::uint32_t> order(g.nodes().size());
@@ -86,8 +86,8 @@ RC_GTEST_PROP(saved_plan, damage_of_any_kind_is_an_error,
   RC_ASSERT(!why.text.empty());
 }
 
-// Bytes replaced, left out and put in, with the checksum made right again: either an error with its text, or a plan
-// under which the graph computes what it computes without any reuse.
+// Replaces, leaves out and puts in bytes, and makes the checksum right again. The result is an error with its text, or
+// a plan under which the graph computes the same as without any reuse.
 RC_GTEST_PROP(saved_plan, what_an_enemy_wrote_is_refused_or_runs_right, (std::uint32_t seed, std::uint32_t random)) {
   const graph g = test::random_graph(seed, {.nodes = 8});
   const file written = save_plan(planned(g));
@@ -239,7 +239,7 @@ TEST_F(chain, a_bound_above_the_arena_is_refused) {
   EXPECT_EQ(refusal(save_plan(p)), fault_kind::bad_plan);
 }
 
-// What a count promises is never reserved before the bytes are there.
+// Memory for a promised count is never reserved before the bytes are there.
 TEST_F(chain, counts_that_no_file_could_hold_are_refused) {
   const file f = save_plan(planned(g));
   const file huge{std::byte{0xFF}, std::byte{0xFF}, std::byte{0xFF}, std::byte{0xFF}, std::byte{0x0F}};

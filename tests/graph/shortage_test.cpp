@@ -1,4 +1,4 @@
-// What arenas leave behind where the host's memory runs out, at each allocation that an operation makes.
+// The state that arenas leave behind if the host's memory runs out, at each allocation that an operation makes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,9 +15,9 @@
 namespace {
 using namespace berth;
 
-// Calls test(run) with each allocation of what is tested failing in turn, until one comes through without a failure.
-// The test calls run(tested) once, which says whether tested() returned true, and looks at what is left where it did
-// not; std::bad_alloc is one way not to.
+// Calls test(run) with each allocation of the tested call failing in turn, until one comes through without a failure.
+// The test calls run(tested) once, which returns whether tested() did, and checks the state after a failure. Throwing
+// std::bad_alloc is a failure too.
 template <class Test>
 void at_every_allocation(Test test) {
   for (const auto how : {support::new_fails::once, support::new_fails::from_then_on}) {

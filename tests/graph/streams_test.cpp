@@ -1,6 +1,6 @@
-// Graphs with several lanes on the host device's streams, whose worker threads run at the same time: a lane is a
-// stream, and a node waits for the nodes whose values it reads, and for nothing else. Lifetimes that were too short by
-// that order would show as other results, and as data races under the thread sanitizer.
+// Graphs with several lanes on the host device's streams, whose worker threads run at the same time. A lane is a
+// stream, and a node waits only for the nodes whose values it reads. Lifetimes too short by that order would show as
+// other results, and as data races under the thread sanitizer.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -70,7 +70,7 @@ RC_GTEST_PROP(streams, lanes_compute_what_they_compute_without_reuse, (std::uint
   for (int round = 0; round < 4; ++round) RC_ASSERT(machine.run_graph(g, o) == expected);
 }
 
-// What a lane hands over is a buffer that the other lane may take, and no sooner.
+// The other lane may take a buffer when this lane hands it over, and no sooner.
 TEST(streams, a_buffer_is_shared_only_across_a_hand_over) {
   const auto make = [](bool handed_over) {
     graph g;

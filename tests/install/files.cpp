@@ -1,4 +1,4 @@
-// What berth::model adds: problems from files.
+// The addition of berth::model: problems from files.
 #include <cstdio>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-// What a reader throws at a file, for tests of files that are wrong.
+// The error that a reader throws at a file, for tests of files that are wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace berth::test {
 
-// What `read()` throws, behind the path; "" where nothing is thrown. It is one line, and begins with the path.
+// Returns the error of `read()` behind the path; "" without one. It is one line, and begins with the path.
 template <class Read>
 std::string complaint_of(const std::string& path, Read read) {
   try {

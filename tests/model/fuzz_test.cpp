@@ -1,6 +1,6 @@
-// The readers of problems, plans and certificates under files that are nearly right: whatever stands in a file, the
-// answer is one line that names the file and the reason, or a problem that solve() answers and a plan that verify() and
-// verify_bound() judge.
+// The readers of problems, plans and certificates under files that are nearly right. The answer is one line that names
+// the file and the reason, or a problem and a plan. The problem goes to solve(), and verify() and verify_bound() judge
+// the plan.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -193,8 +193,8 @@ TEST_F(files, spoiled_plans_are_refused_or_judged) {
   EXPECT_GT(count.wrong, 40);
 }
 
-// Plans with moves, and orders for all values of dimensions, have readers and checkers of their own. None that is
-// spoiled is taken for one that costs less than is proved.
+// Plans with moves, and orders for all values of dimensions, have readers and checkers of their own. A spoiled one is
+// never accepted at less than the proved cost.
 TEST_F(files, spoiled_plans_with_moves_are_refused_or_judged) {
   std::mt19937 random{3};
   const problem_file f = read_problem(file("problem", with_traffic));

@@ -131,7 +131,7 @@ TEST_F(ggml_trace_file, a_view_beyond_its_root_is_refused) {
   EXPECT_NE(refusal().find("104 bytes beyond 'cache'"), std::string::npos) << refusal();
 }
 
-// Whatever a tensor is called, the message is one line.
+// The message is one line for any name of a tensor.
 TEST_F(ggml_trace_file, a_name_of_several_lines_is_told_on_one) {
   replace("\"vs\":8,\"vo\":256,\"src\":[8]", "\"vs\":8,\"vo\":1000,\"src\":[8]");
   replace("\"name\":\"slot\"", "\"name\":\"sl\\not\\u001b[31m\"");

@@ -36,7 +36,7 @@ class hostile_file : public testing::Test {
     gzclose(f);
     return folder_.path(name);
   }
-  // What reading throws, behind the path; "" where nothing is thrown.
+  // Returns the error of reading behind the path; "" without one.
   template <class Read>
   std::string complaint(const std::string& path, Read read) const {
     try {
@@ -85,7 +85,7 @@ TEST_F(hostile_file, lists_of_empty_objects) {
   EXPECT_EQ(complaint(packed("gz", line)), ":1: its values take more than 512 MiB and 16 times its text");
 }
 
-// What packs well because it repeats is read all the same.
+// A file that packs well because it repeats is read all the same.
 TEST_F(hostile_file, a_plain_file_may_repeat) {
   const std::string text = "id,lower,upper,size\n1,0,1,4\n" + std::string(30000000, '\n');
   EXPECT_EQ(complaint(file("x", text)), ": more than 2^24 rows");

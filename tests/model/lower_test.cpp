@@ -153,8 +153,8 @@ TEST(lower, a_resized_image_keeps_its_channels_last) {
   EXPECT_EQ(run(m.d, inputs_of(m.d)).nodes, 5u);  // input and output are laid out anew, nothing between
 }
 
-// A padded image is nobody's: zeros beside it are the convolution's own padding, other values and other readers' are
-// not.
+// Padding an image needs no memory if zeros beside it are the convolution's own padding. Other values and other readers
+// need it.
 TEST(lower, zeros_around_an_image_need_no_memory) {
   const auto nodes = [](float value, bool read_twice) {
     small_model m;
@@ -218,7 +218,7 @@ TEST(lower, an_output_that_is_an_input_or_a_constant_gets_memory_of_its_own) {
   m.check();
 }
 
-// Of a square result as many values are one a column or one a row: only their shape says which.
+// A square result has as many values in a column as in a row: only the bias's shape says which it is.
 TEST(lower, the_bias_of_a_product_is_one_a_row_where_its_shape_says_so) {
   for (const shape& of_bias : {shape{4}, shape{1, 4}, shape{4, 1}, shape{4, 4}, shape{1}}) {
     small_model m;
@@ -267,7 +267,7 @@ TEST(lower, several_linear_functions_behind_one_kernel) {
   alone.check();
 }
 
-// What a node rounds to decides what comes behind it.
+// The rounding of a node decides the result behind it.
 TEST(lower, a_division_by_a_constant_is_one) {
   for (const float by : {41.0f, 3.0f, 0.1f, -7.0f, 8.0f, 0.25f, 0x1p-140f}) {
     small_model m;
@@ -313,7 +313,7 @@ TEST(lower, linear_functions_become_one_where_that_rounds_as_both) {
   }
 }
 
-// Behind a sum, whose own rounding nobody promises, a product and what is added to it are one, which rounds once.
+// Behind a sum, whose own rounding is not defined, a product and its addend become one operation, which rounds once.
 TEST(lower, a_scale_and_a_shift_behind_a_convolution_are_its_own) {
   const auto nodes = [](const char* first, const char* second) {
     small_model m;
@@ -541,7 +541,7 @@ RC_GTEST_PROP(lower, random_models_equal_the_reference, ()) {
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-// What each copies is found in phase one, and kept: all together no more than the file's size allows.
+// The copies are found in phase one, and kept: all together no more than the file's size allows.
 TEST(lower, what_kernels_keep_is_taken_from_what_a_file_may_have) {
   small_model m;
   const std::int64_t wide = std::int64_t{1} << 20;

@@ -18,7 +18,7 @@ class onnx_branches : public test::onnx_models {};
 
 using rows = std::vector<std::vector<float>>;
 
-// y = x + w where the sum of x is above the limit, else y = x * w; both branches call their own constant w.
+// Returns x + w if the sum of x is above the limit, else x * w; both branches call their own constant w.
 onnx_maker choosing(std::int64_t columns_of_else = 3) {
   onnx_maker yes, no, m;
   yes.floats("w", {3}, {10, 20, 30}).node("Add", {"x", "w"}, {"t"}).output("t");
@@ -43,7 +43,7 @@ TEST_F(onnx_branches, both_branches_are_planned_and_one_is_chosen_at_run_time) {
             "node 'y' (If): its condition is known at run time only, and its branches give 3 and 2 for 'y'");
 }
 
-// What stands for a shape or a version is known: the other branch needs not even fit.
+// A value for a shape or a version is known: the other branch needs not even fit.
 TEST_F(onnx_branches, a_branch_that_is_never_taken_is_none) {
   for (const std::int64_t wanted : {3, 4}) {
     onnx_maker yes, no, m;

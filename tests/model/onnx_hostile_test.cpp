@@ -46,10 +46,10 @@ class hostile_onnx : public testing::Test {
   const std::string path_ = folder_.path("model.onnx");
 };
 
-// What phase one finds anyway is kept once, as a constant within the reader's allowance, and not by every node.
+// Values found in phase one are kept once, as a constant within the reader's allowance, and not by every node.
 TEST_F(hostile_onnx, what_is_chosen_of_constants_is_a_constant) {
   EXPECT_EQ(folded(onnx_maker{}.list("a", {3, 2, 3}).node("Unique", {"a"}, {"shape"}), 6), (shape{2, 3}));
-  // Of three boxes the second covers the first: the indices of what is left, by batch, class and box.
+  // The second of three boxes covers the first: the indices of the rest, by batch, class and box.
   onnx_maker m;
   m.floats("boxes", {1, 3, 4}, {0, 0, 1, 1, 0, 0, 1, 1.1f, 5, 5, 6, 6}).floats("scores", {1, 1, 3}, {0.5f, 0.9f, 0.7f});
   m.integers("most", {}, {3}).floats("overlap", {}, {0.5f});

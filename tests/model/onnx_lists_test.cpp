@@ -249,7 +249,7 @@ TEST_F(onnx_lists, names_of_elements_have_a_bound) {
       << long_one.substr(long_one.size() - 100);
 }
 
-// What holds nothing is known before the run, and takes no part in it.
+// An empty tensor is known before the run, and takes no part in it.
 TEST_F(onnx_lists, empty_tensors) {
   onnx_maker m;
   m.input("x", {2}).input("none", {0}).list("sizes", {0, 2}).node("Split", {"x", "sizes"}, {"a", "b"});

@@ -58,7 +58,7 @@ class onnx_maker {
     for (const auto& name : outputs) n->add_output(name);
     return *this;
   }
-  // Of the last node.
+  // Sets an attribute of the last node.
   onnx_maker& with(const std::string& attribute, std::int64_t value) {
     auto* a = attribute_of_last(attribute, onnx::AttributeProto::INT);
     a->set_i(value);
@@ -73,14 +73,14 @@ class onnx_maker {
     attribute_of_last(attribute, onnx::AttributeProto::STRING)->set_s(value);
     return *this;
   }
-  // Nothing is said of its type and shape.
+  // Declares an output without type and shape.
   onnx_maker& output(const std::string& name) {
     model_.mutable_graph()->add_output()->set_name(name);
     return *this;
   }
   // For what the lines above do not say.
   [[nodiscard]] onnx::ModelProto& model() { return model_; }
-  // What the file says of an inner value; dimensions by number, or by name where they are open.
+  // Declares an inner value; dimensions by number, or by name if they are open.
   onnx_maker& declared(const std::string& name, int type, const std::vector<std::string>& shape) {
     auto* v = model_.mutable_graph()->add_value_info();
     v->set_name(name);

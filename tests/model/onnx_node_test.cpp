@@ -1,5 +1,5 @@
-// ONNX's own backend node tests (Debian's libonnx-testdata) as an oracle that is not ours: every case runs through
-// reader, lowering, planner and runner, and its outputs are compared. What is not in scope is listed with its reason.
+// ONNX's own backend node tests (Debian's libonnx-testdata) as an oracle that is not ours. Every case runs through
+// reader, lowering, planner and runner, and its outputs are compared. Cases out of scope are listed with their reasons.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,8 +72,8 @@ Proto parsed(const fs::path& file) {
   return p;
 }
 
-// The tensors that an input or output of the case is made of, called as Berth calls them; what is said of them that
-// the file leaves open goes to `bound`.
+// Returns the tensors of an input or output of the case, called as Berth calls them. Their values for dimensions that
+// the file leaves open go to `bound`.
 using named_tensors = std::vector<std::pair<std::string, model::tensor>>;
 
 void bind_open(const std::string& name, const onnx::TypeProto::Tensor& type, const model::shape& shape,
@@ -116,7 +116,7 @@ named_tensors read_data(const fs::path& file, const onnx::ValueInfoProto& v, mod
   return all;
 }
 
-// Where a result of bf16 is meant, the data have its bits as u16 (libonnx 1.12).
+// Data for a result of bf16 have its bits as u16 (libonnx 1.12).
 bool stands_for(element stored, element type) {
   return stored == type || (stored == element::u16 && type == element::bf16);
 }
@@ -148,7 +148,7 @@ std::string difference(const model::tensor& want, element type, const model::sha
   return "";
 }
 
-// What is given when: some operators find the shape of their result in the values of their inputs.
+// The time at which inputs are given: some operators find the shape of their result in their inputs' values.
 enum class given { at_run_time, integers_at_load, all_at_load };
 
 enum class outcome { passed, wrong, out_of_scope };

@@ -35,7 +35,7 @@ std::string made_before_read(const onnx::ModelProto& m) {
   return "";
 }
 
-// A random graph of sums and reshapes, with nodes that nobody reads and shapes computed in the graph.
+// Returns a random graph of sums and reshapes, with nodes without readers and shapes computed in the graph.
 onnx_maker random_model(std::uint32_t seed) {
   std::mt19937 random{seed};
   onnx_maker m;
@@ -97,7 +97,7 @@ TEST(OnnxInOrder, MovesNodesAndNothingElse) {
   int moved = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     onnx_maker m = random_model(seed);
-    // What the reader does not know stays too.
+    // Fields unknown to the reader stay too.
     m.model().set_producer_name("somebody");
     m.model().mutable_graph()->add_unknown(500, 7);
     const std::string file = m.text();
@@ -126,7 +126,7 @@ TEST(OnnxInOrder, MovesNodesAndNothingElse) {
   EXPECT_GT(moved, 150);
 }
 
-// The steps with some nodes again, anywhere behind their first run, but without runs that nobody reads.
+// Returns the steps with some nodes again, anywhere behind their first run; every run has a reader.
 std::vector<std::uint32_t> with_repeats(const graph& g, std::vector<std::uint32_t> steps, std::uint32_t seed) {
   std::mt19937 random{seed};
   for (int i = 0; i < 12; ++i) {
@@ -150,8 +150,8 @@ std::vector<std::uint32_t> with_repeats(const graph& g, std::vector<std::uint32_
   return steps;
 }
 
-// What is written again is read in its place: the file is one that a checker takes, has the nodes of the steps, each
-// reading the last run before it, and computes the same.
+// A file with repeated nodes passes the checker and has the nodes of the steps. Each reads the last run before it, and
+// the result is the same.
 TEST(OnnxInOrder, WritesWhatRunsAgain) {
   int views = 0, runs = 0;
   std::size_t repeats = 0;
@@ -258,7 +258,7 @@ TEST(OnnxInOrder, NamesMadeAreNobodyElses) {
   EXPECT_EQ(made.graph().node(2).name(), "n#2'");
 }
 
-// Views of what runs again are made anew. What is foreign is not, though only its strings are wanted.
+// Views of nodes that run again are made anew. A foreign node is not, though only its strings are wanted.
 TEST(OnnxInOrder, WhatRunsOnceIsNotMadeAnew) {
   onnx_maker m;
   m.input("x", {4}).node("Relu", {"x"}, {"a"}).node("Identity", {"a"}, {"v"}).node("Tell", {"a"}, {"s"});

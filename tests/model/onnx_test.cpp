@@ -65,7 +65,7 @@ class onnx_file : public testing::Test {
   }
   void write(const std::string& text) { std::ofstream{path_, std::ios::binary} << text; }
   void save() { write(model_.SerializeAsString()); }
-  // What reading and lowering throws, without the path in front; "" where nothing is thrown.
+  // Returns the error of reading and lowering, without the path in front; "" without one.
   std::string complaint(const model::dimensions& bound = {}) {
     try {
       (void)model::lower(model::read_onnx(path_, bound));
@@ -210,7 +210,7 @@ TEST_F(onnx_file, an_open_dimension_must_be_bound_and_can_be) {
   EXPECT_EQ(complaint({{"batch", 2}, {"tokens", 3}}), "no input has a dimension called 'tokens'");
 }
 
-// All of them at once: whoever tries a model for the first time knows none of its names.
+// All of them at once: a user who tries a model for the first time knows none of its names.
 TEST_F(onnx_file, all_open_dimensions_are_named_in_one_line) {
   input_shape()->mutable_dim(0)->set_dim_param("batch");
   input_shape()->mutable_dim(2)->clear_dim_value();

@@ -22,7 +22,7 @@ class problem_files : public testing::Test {
   }
   problem_file read(std::string_view text) const { return read_problem(file("problem", text)); }
 
-  // What the reader, or else the validation, says of a problem; without the folder's name.
+  // Returns the error of the reader, or else of the validation, without the folder's name.
   std::string complaint(std::string_view text) const {
     try {
       require_valid(read(text));
@@ -136,7 +136,7 @@ TEST_F(problem_files, rules_of_the_problem_and_of_buffers) {
             "problem: rules: the alignment and that of the rules exceed 64 bits together");
 }
 
-// What `berth plan --rules` made could not be verified: the plan did not say under which rules it counts.
+// A plan of `berth plan --rules` could not be verified: it did not say under which rules it counts.
 TEST_F(problem_files, a_plan_says_under_which_rules_it_was_made) {
   const std::string text = R"({"format":"berth-problem/1","alignment":8,"size_granularity":4,"buffers":[
       {"id":"x","size":33,"lower":0,"upper":2},
@@ -156,7 +156,7 @@ TEST_F(problem_files, a_plan_says_under_which_rules_it_was_made) {
     EXPECT_EQ(f.problem.alignment_of(i), planned.problem.alignment_of(i)) << i;
   }
   EXPECT_THROW(add_rules(f, "soft"), input_error);
-  // What a plan says cannot make the problem's own rules looser.
+  // The rules in a plan cannot make the problem's own looser.
   auto strict = planned;
   const plan::plan loose =
       read_plan(file("loose.json", R"({"arena_bytes":71,"size_granularity":1,"tail_pad":0,"buffers":[
@@ -325,7 +325,7 @@ TEST_F(problem_files, former_places_know_that_all_was_in_slab_0) {
   EXPECT_TRUE(read_former_places(file("p", "id,offset\nx,0\n"), f).slab_of.empty());
 }
 
-// With explicit conflicts a lifetime is no rule; what is written of it is none that ends before it begins.
+// With explicit conflicts a lifetime is no rule; the plan's file has none that ends before it begins.
 TEST_F(problem_files, lifetimes_beside_conflicts_are_written_the_right_way_round) {
   const auto f = read(R"({"format":"berth-problem/1","conflicts":[["x","y"]],"buffers":[
 {"id":"x","size":1,"lower":5,"upper":2},{"id":"y","size":1}]})");

@@ -1,4 +1,4 @@
-// What a runner's memory and operations meet: work that is queued on its stream when it is made, and when it goes.
+// A runner meets work that is queued on its stream when it is made, and when it goes.
 #include "berth/model/runner.hpp"
 
 #include <gtest/gtest.h>

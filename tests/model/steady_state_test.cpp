@@ -1,4 +1,4 @@
-// Nothing is allocated in steady state: counted by the heap meter, which stands in for malloc in this program.
+// Steady state allocates no memory: counted by the heap meter, which stands in for malloc in this program.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

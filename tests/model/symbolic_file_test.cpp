@@ -132,7 +132,7 @@ TEST_F(symbolic_files, plans_come_back_as_they_were_written) {
       return std::string{e.what()}.substr(folder_.path("").size());
     }
   };
-  // What a program takes from the plan is the problem's: a formula is in any order of its terms.
+  // The plan gives a program the problem's formula, in any order of its terms.
   EXPECT_EQ(complaint_of("\"size_formula\":\"4*n\"", "\"size_formula\":\"n*4\""), "");
   EXPECT_EQ(complaint_of("\"size_formula\":\"4*n\"", "\"size_formula\":\"3*n\""),
             "plan:2: buffers[0].size_formula: is not the problem's size, '4*n'");

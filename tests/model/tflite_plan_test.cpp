@@ -62,8 +62,8 @@ TEST(tflite_plan, takes_the_place_of_a_former_one) {
   EXPECT_EQ(words(metadata_of(twice.model).begin()->second), words(metadata_of(once.model).begin()->second));
 }
 
-// Where the content of buffer 0 stands in the file, and it is no buffer but the first tensor: what mends the one spoils
-// the type of the other.
+// The place of buffer 0's content in the file holds the first tensor instead: a change of the one spoils the type of
+// the other.
 TEST(tflite_plan, refuses_a_file_that_would_be_another_model) {
   std::string text = model{}.bytes();
   const berth::model_test::reader r{text};
@@ -96,7 +96,7 @@ model chain(std::mt19937& random) {
   return m;
 }
 
-// What is pinned never overlaps in time and space; scratch that TFLM puts around it has been reckoned with.
+// Pins never overlap in time and space; the plan allows for the scratch that TFLM puts around them.
 TEST(tflite_plan, pins_are_a_plan_and_never_above_what_tflm_makes_itself) {
   std::mt19937 random{11};
   int better = 0;

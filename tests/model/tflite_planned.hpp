@@ -13,7 +13,7 @@ inline berth::model::micro_plan planned(const model& m, const std::vector<berth:
   return berth::model::plan_for_micro("m.tflite", m.bytes(), scratch, {});
 }
 
-// What is said of a model that is refused; nothing of one that is not.
+// Returns the error for a model that is refused; "" for another.
 inline std::string complaint(const model& m, const std::vector<berth::model::micro_scratch>& scratch = {}) {
   try {
     (void)planned(m, scratch);

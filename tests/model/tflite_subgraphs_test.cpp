@@ -1,5 +1,5 @@
-// Plans for models of several subgraphs. What is written is run here, as TFLM's kernels of IF, WHILE and CALL_ONCE run
-// it: every tensor marks its bytes when it is written, and has its marks still when it is read.
+// Plans for models of several subgraphs. The tests run them as TFLM's kernels of IF, WHILE and CALL_ONCE do. Every
+// tensor marks its bytes when it is written, and has its marks still when it is read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -232,7 +232,7 @@ TEST(tflite_subgraphs, scratch_is_that_of_a_subgraph) {
   EXPECT_EQ(p.scratch[1].subgraph, 2u);
   EXPECT_GE(p.head, 5008u);
   machine{m, p.offsets}.run();
-  // That of a WHILE is alive with all that it calls.
+  // The scratch of a WHILE is alive with all that it calls.
   const auto with = [&](berth::bytes size) { return planned(m, {{.operation = 6, .size = size}}).lower_bound; };
   EXPECT_GE(with(1 << 20), (1u << 20) + 32 * 4u);
   EXPECT_THAT(complaint(m, {{.operation = 0, .size = 1, .subgraph = 6}}), HasSubstr("and there are 6 subgraphs"));
@@ -316,7 +316,7 @@ TEST(tflite_subgraphs, calls_that_tflm_could_not_follow_are_refused) {
   EXPECT_THAT(complaint(m), HasSubstr("there is no tensor 99 of subgraph 3"));
 }
 
-// What is read of a file has a limit, which counts each part once however often it is called.
+// Reading a file has a limit, which counts each part once however often it is called.
 TEST(tflite_subgraphs, one_body_is_called_a_thousand_times) {
   model m;
   static_cast<graph&>(m) = {};

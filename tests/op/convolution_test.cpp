@@ -95,9 +95,9 @@ void compare(const use& u, op::operation& made) {
   expect_near(m.to.read(), plain(u, m.x, m.w, m.bias, m.addend));
 }
 
-// What models have that oneDNN has no generated kernel for on some processor: windows with gaps wider than a register's
-// rows, odd channels; of one to three dimensions, with more pixels than a band of windows. Before the property: oneDNN
-// keeps what hundreds of kernels noted when they first ran, and the meter's nodes are few.
+// Convolutions without a generated kernel of oneDNN on some processor: windows with gaps wider than a register's rows,
+// odd channels. They have one to three dimensions, and more pixels than a band of windows. They run before the
+// property: oneDNN keeps the notes of hundreds of kernels' first runs, and the meter's nodes are few.
 const use uses[] = {
     {{1, 64, 40, 40}, {64, 64, 3, 3}, {{3, 3}, {1, 1}, {5, 5}, {5, 5}, {5, 5}}, 1, true},
     {{1, 64, 40, 40}, {64, 64, 3, 3}, {{3, 3}, {1, 1}, {5, 5}, {5, 5}, {5, 5}}, 1, true, true},
@@ -113,7 +113,7 @@ TEST(convolution, of_models_is_right_and_takes_little_and_nothing_of_the_heap) {
     ASSERT_TRUE(made.has_value());
     SCOPED_TRACE((*made)->kernel());
     compare(u, **made);
-    // What each thread has is some tens of KiB; the windows of the whole image are megabytes.
+    // Each thread has some tens of KiB; the windows of the whole image are megabytes.
     const std::int64_t pixels = count_of(output_of(u)) / u.weights[0], each = count_of(u.weights) / u.weights[0];
     EXPECT_LT((*made)->workspace(), std::max<bytes>(static_cast<bytes>(pixels * each) * 4 / 2, 256 << 10));
 

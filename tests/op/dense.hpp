@@ -1,5 +1,5 @@
-// Tensors for the operator tests: dense row-major values in, any layout in memory, dense row-major values out; and the
-// naive loops that the kernels are checked against.
+// Tensors for the operator tests: dense row-major values in, any layout in memory, dense row-major values out. The
+// kernels are checked against the naive loops here.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
 // The device's own operators beside the host's reference kernels: the same requests on the same bytes. The simulator
-// computes with those kernels, so that what is told wrongly (an axis, a flag, an order of operands) shows as other
-// bytes.
+// computes with those kernels, so that a wrong argument (an axis, a flag, an order of operands) shows as other bytes.
 #include "berth/op/device_operators.hpp"
 
 #include <dlfcn.h>
@@ -111,7 +110,7 @@ std::vector<trial> trials() {
   add("Clip", {x, of({})});  // computed at run time
   add("Clip", {x, std::nullopt, of({})});
   add("Clip", {x, of({}), of({})}, {}, {{}, {}, number(0.8F)});
-  // What exporters write for "no limit", and what a double does not hold.
+  // The value that exporters write for "no limit"; a double does not hold it.
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const tensor_type whole = of({8}, element::i64), bound = of({}, element::i64);
   add("Clip", {whole, bound, bound}, {}, {{}, integers({2}, true), integers({most}, true)});
@@ -275,7 +274,7 @@ TEST_F(device_operators, run_where_aclnn_lets_no_executor_run_again) {
   const std::uint64_t asked = BERTH_ASCEND_SIMULATOR(calls)("aclnnNegGetWorkspaceSize");
   for (int i = 0; i < 3; ++i) s.run->run(addresses, nullptr, on).value();
   EXPECT_EQ(BERTH_ASCEND_SIMULATOR(calls)("aclnnNegGetWorkspaceSize"), asked + 3);
-  // A failure is told, and the next run does not suffer from it.
+  // A failure is reported, and the next run does not suffer from it.
   BERTH_ASCEND_SIMULATOR(fail)("aclnnNeg", 1, 561103);
   const auto failed = s.run->run(addresses, nullptr, on);
   ASSERT_FALSE(failed);
@@ -329,11 +328,11 @@ TEST_F(device_operators, say_what_the_device_lacks) {
   EXPECT_THAT(refused({.op = "Relu", .inputs = {of({1, 1, 1, 1, 1, 1, 1, 1, 1})}}), testing::HasSubstr("8 dimensions"));
   const tensor_type backwards{{3}, element::f32, 0, {-4}};
   EXPECT_THAT(refused({.op = "Relu", .inputs = {backwards}}), testing::HasSubstr("forwards"));
-  // What the table refuses on the host, it refuses here, in the same words.
+  // Requests that the table refuses on the host are refused here in the same words.
   EXPECT_THAT(refused({.op = "Add", .inputs = {of({2}), of({3})}}), testing::Not(testing::IsEmpty()));
   EXPECT_THAT(refused({.op = "Gemm", .inputs = {of({2, 3}), of({3, 2})}, .attributes = {{"alpha", 2.0F}}}),
               testing::HasSubstr("something is added"));
-  // What aclnn refuses, in its words.
+  // Refusals of aclnn come in its words.
   BERTH_ASCEND_SIMULATOR(fail)("aclnnReluGetWorkspaceSize", 1, 161002);
   EXPECT_THAT(refused({.op = "Relu", .inputs = {of({3})}}),
               testing::StartsWith("aclnnRelu of aclnn refuses it (161002)"));

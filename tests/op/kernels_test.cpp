@@ -52,7 +52,7 @@ RC_GTEST_PROP(kernels, matmul_over_strided_batches, ()) {
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-// Where oneDNN would allocate, Berth's own product takes its place: with ONEDNN_MAX_CPU_ISA the same tests see both.
+// Berth's own product takes oneDNN's place if that would allocate: with ONEDNN_MAX_CPU_ISA the same tests see both.
 TEST(kernels, matmul_is_followed_by_every_activation) {
   using kind = op::activation_kind;
   const dense a = random_dense({2, 5, 70}, 1), b = random_dense({1, 70, 67}, 2);  // b is broadcast; more than a panel
@@ -313,8 +313,7 @@ TEST(kernels, pooling_leaves_padding_out_unless_told) {
   }
 }
 
-// What is no number stays that, and what lies below all numbers is the most of itself alone: values that oneDNN's own
-// kernels pass over.
+// NaN stays NaN, and minus infinity is the most of itself alone. The kernels of oneDNN pass over these values.
 TEST(kernels, what_is_no_number_stays_that) {
   using kind = op::activation_kind;
   constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();

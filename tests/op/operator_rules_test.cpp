@@ -86,7 +86,7 @@ TEST(operator_rules, a_pad_below_nothing_crops) {
   EXPECT_EQ(why(more, "reflect"), "reflects more than there is");
 }
 
-// What an output_shape leaves over of an odd number: before opset 11 more of it lies at the end.
+// An output_shape may leave over an odd number: before opset 11 more of it lies at the end.
 TEST(operator_rules, an_output_shape_is_cut_as_its_opset_has_it) {
   const auto first = [](std::int64_t opset, const char* automatic) {
     op::attributes how{{"output_shape", op::shape{4}}};

@@ -66,7 +66,7 @@ TEST(operators, every_row_serves_its_example_on_some_type) {
   }
 }
 
-// What a wider type cannot judge is judged by loops of their own, at the ends of the type's range too.
+// Loops of their own judge the types that no wider type can, at the ends of the type's range too.
 TEST(operators, integers_and_f64_are_judged_by_other_loops) {
   for (const char* name : {"Add",       "Sub",       "Mul",
                            "Div",       "Max",       "Min",
@@ -237,7 +237,7 @@ op::tensor whole(std::vector<std::int64_t> values, op::shape s) {
   return t;
 }
 
-// What a file could ask for that no kernel should begin.
+// Requests that a file could make and no kernel should begin.
 TEST(operators, made_up_signals_grams_and_equations_are_refused) {
   const auto einsum = [](const char* equation, std::vector<op::shape> shapes) {
     op::request q{"Einsum", 17, {}, {}, {{"equation", std::string{equation}}}};
@@ -323,7 +323,7 @@ TEST(operators, grids_may_point_anywhere) {
   }
 }
 
-// Of floats, what is no number comes last and once.
+// NaN comes last and once among floats.
 TEST(operators, what_is_there_once) {
   op::tensor x{element::f32, {5}, std::vector<std::byte>(5 * sizeof(float))};
   const std::array<float, 5> values{NAN, 2, -1, NAN, 2};
@@ -446,7 +446,7 @@ TEST(operators, integers_at_the_ends_of_their_range) {
   EXPECT_EQ((computed<std::uint64_t>(unsigned_one, {1, 5})), (std::vector<std::uint64_t>{0, 4}));
   const op::request sum{"ReduceLogSumExp", 17, {of({1}, element::i64)}, {}, {{"keepdims", std::int64_t{0}}}};
   EXPECT_EQ(computed<std::int64_t>(sum, {most}), words{most});
-  // e^0 + e^0 + e^-1 + e^-1 is 2.74, whose logarithm is above 1; that of the 2 it would be cut off to is not.
+  // e^0 + e^0 + e^-1 + e^-1 is 2.74, whose logarithm is above 1. The logarithm of 2, without the fractions, is below.
   const op::request four{"ReduceLogSumExp", 17, {of({4}, element::i64)}, {}, {{"keepdims", std::int64_t{0}}}};
   EXPECT_EQ(computed<std::int64_t>(four, {0, 0, -1, -1})[0], 1);
 }

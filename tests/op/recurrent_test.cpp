@@ -1,4 +1,4 @@
-// What ONNX's node tests do not have of the recurrent operators: lengths by row, both directions, other functions.
+// Recurrent operators beyond ONNX's node tests: lengths by row, both directions, other functions.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -139,7 +139,7 @@ struct drawn {
       lengths.push_back(static_cast<std::int32_t>(lengths_given ? below(steps + 1) : steps));
     }
   }
-  // Where elements lie in either layout.
+  // Returns the place of an element in either layout.
   [[nodiscard]] std::size_t of_x(std::int64_t t, std::int64_t b, std::int64_t i) const {
     return static_cast<std::size_t>((batch_first ? b * steps + t : t * batch + b) * inputs + i);
   }

@@ -70,8 +70,8 @@ void compare(const use& u, op::operation& made, bool clipped) {
   expect_near(to.read(), want);
 }
 
-// What upsampling ends of models have, and more pixels than a band. Before the property: oneDNN keeps what hundreds of
-// kernels noted when they first ran, and the meter's nodes are few.
+// Convolutions at the upsampling ends of models, with more pixels than a band. They run before the property: oneDNN
+// keeps the notes of hundreds of kernels' first runs, and the meter's nodes are few.
 const use uses[] = {
     {{1, 24, 48, 48}, {24, 24, 2, 2}, {1, 24, 96, 96}, {{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}}, 1, true},
     {{2, 24, 33, 31}, {24, 1, 2, 2}, {2, 1, 66, 62}, {{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}}, 1, true},

@@ -40,7 +40,7 @@ case_of_assignment random_case(int most_buffers) {
   return c;
 }
 
-// Whether at no tick more is live in a memory than its limit.
+// Returns whether the live bytes of each memory stay within its limit at every tick.
 bool within_limits(const case_of_assignment& c, const std::vector<index>& memory_of) {
   for (tick t = 0; t < 6; ++t) {
     std::vector<bytes> live(c.limits.size(), 0);
@@ -99,7 +99,7 @@ struct answer_over_time {
   std::size_t most_states = 1;
 };
 
-// Where each live buffer is, and the least cost to get there, tick by tick. Of buffers that live in one interval.
+// Returns the least cost, tick by tick, over all places of the live buffers. Each buffer lives in one interval.
 answer_over_time least_cost_over_time(const case_of_assignment& c) {
   using places = std::map<std::size_t, index>;
   std::map<places, double> reached{{{}, 0}};
@@ -170,8 +170,8 @@ RC_GTEST_PROP(assign, costs_no_more_than_any_assignment_that_fits, ()) {
   expect_least(c, got, least);
 }
 
-// With few states the answer may be dearer, or none: then it does not say that it is exact. Where it does, what was
-// dropped because nothing cheaper can come of it was no loss.
+// With few states the answer may cost more, or be none: then it does not claim to be exact. An exact answer has dropped
+// only states that cannot become cheaper.
 RC_GTEST_PROP(assign, claims_no_more_than_is_so_with_any_number_of_states, ()) {
   for (int round = 0; round < 10; ++round) {
     const case_of_assignment c = random_case(8);

@@ -21,7 +21,7 @@ inline bool in_one_group(const problem& p, index a, index b) {
   return p.buffers[a].alias_group && p.buffers[b].alias_group && *p.buffers[a].alias_group == *p.buffers[b].alias_group;
 }
 
-// Whether a and b may not share bytes of one memory.
+// Returns whether a and b may not share bytes of one memory.
 inline bool exclude_each_other(const problem& p, index a, index b) {
   for (const pair& s : p.separations) {
     if ((s.a == a && s.b == b) || (s.a == b && s.b == a)) return true;
@@ -127,15 +127,15 @@ inline bool allowed(const problem& p, const std::vector<spot>& spots) {
   return capacities_hold(p, spots);
 }
 
-// Whether the plan keeps every rule of the problem and says the truth about its arena.
+// Returns whether the plan keeps every rule of the problem and states its true arena.
 inline bool accepts(const problem& p, const plan& answer) {
   if (answer.offsets.size() != p.buffers.size()) return false;
   const auto spots = spots_of(p, answer);
   return allowed(p, spots) && arena(p, spots) == answer.arena_bytes;
 }
 
-// No offset of some smallest layout exceeds it: in one of least sum of offsets, every buffer lies at 0 or rests on
-// another one, on a pin or on a reserved range, up to its alignment.
+// Returns a limit that no offset of some smallest layout exceeds. With the least sum of offsets every buffer lies at 0
+// or on another one, a pin or a reserved range, up to its alignment.
 inline bytes reach(const problem& p) {
   bytes start = 0, height = 0, of_memories = 1;
   for (const memory& m : p.memories) {

@@ -149,7 +149,7 @@ TEST(certificate, memories_add_up) {
   EXPECT_EQ(objection_to(p, 7, {{.bound = 7, .memory = 0, .buffers = {3}}}),
             "a buffer of the stack may live in another memory");
   EXPECT_EQ(objection_to(p, 24, {{.bound = 24, .at = 0}}), "");
-  // A pin that may hold in another memory keeps nobody out of this one.
+  // A pin that may hold in another memory keeps no buffer out of this one.
   p.buffers[3].offset = 0;
   EXPECT_EQ(proved(p, {.memory = 1, .buffers = {1}}), 6u);
   p.memories[0].capacity = 7;  // it just fits there
@@ -183,7 +183,7 @@ TEST(certificate, more_than_can_be_checked) {
   EXPECT_EQ(objection_to(p, 1000, certificate(100, argument{.bound = 1000, .at = 1})), "");
 }
 
-// Whatever stack is claimed, what the checker can be made to accept is no more than the least arena there is.
+// The checker accepts no bound above the least arena, for any clique claimed.
 RC_GTEST_PROP(certificate, nothing_above_the_optimum_is_accepted, ()) {
   for (int round = 0; round < 5; ++round) {
     const bool several = generate::one_in(3);
@@ -248,8 +248,7 @@ bytes least_arena_of_a_stack(const problem& p) {
   return best;
 }
 
-// Sizes of many bytes, and holes of more than 2^14 units that some of the buffers fill to the last byte, or to one less
-// or more.
+// Sizes of many bytes. Some buffers fill holes of more than 2^14 units to the last byte, or to one less or more.
 RC_GTEST_PROP(certificate, nothing_above_the_optimum_is_accepted_at_byte_scale, ()) {
   for (int round = 0; round < 20; ++round) {
     problem p;
@@ -287,8 +286,8 @@ RC_GTEST_PROP(certificate, nothing_above_the_optimum_is_accepted_at_byte_scale, 
   }
 }
 
-// What solve() says of its bound, whether or not there is a plan, is accepted up to what it owns to be a search's, and
-// not a byte beyond the optimum.
+// The bound of solve() is accepted, with or without a plan, up to the part that it names a search's. No byte beyond the
+// optimum is accepted.
 RC_GTEST_PROP(certificate, every_bound_is_accepted, ()) {
   for (int round = 0; round < 5; ++round) {
     const bool several = generate::one_in(3);

@@ -55,7 +55,7 @@ TEST(components, none_where_other_conflicts_join_them) {
   EXPECT_TRUE(components_of(make_instance(p)).empty());
 }
 
-// What is hard is planned as if it were alone, whatever lives at other times.
+// A hard set is planned as if it were alone, beside any buffers that live at other times.
 TEST(components, what_lives_at_other_times_makes_a_plan_no_worse) {
   for (const unsigned buffers : {60U, 120U, 240U}) {
     const problem hard = in_pieces_of(dense_set(buffers, 20), 4096);

@@ -1,4 +1,4 @@
-// What problems made to hurt cost: memory by what the heap holds at most, work by the looks that the stages tell.
+// Costs of problems made to hurt: the most that the heap holds, and the looks that the stages count.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -176,7 +176,7 @@ TEST(cost, of_pairs_beside_many_reserved_ranges_is_bounded) {
   EXPECT_LE(solved(p, effort::fast).looks, 100'000'000u);
 }
 
-// Beside more of them than the planner looks at for how low a buffer can lie, the check does not look either.
+// The check gives up at as many reserved ranges as the planner does in its search for how low a buffer can lie.
 TEST(cost, of_the_check_of_a_bound_beside_many_reserved_ranges_is_no_product_of_them_and_the_buffers) {
   constexpr index many = 20'000;
   problem p;

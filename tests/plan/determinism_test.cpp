@@ -102,7 +102,7 @@ const feature features[] = {
     {"slabs", [](problem& p, draws& d) { p.max_slab = d.between(2500, 16'000); }},
 };
 
-// What a plan says, but for how long it took.
+// Returns all of a plan but the time it took.
 std::string written(const result<plan>& got) {
   if (!got) return std::string{"error "} + std::string{got.error().what};
   std::string out{name(got->status)};
@@ -121,8 +121,8 @@ std::uint64_t problems() {
 
 }  // namespace
 
-// Each problem is planned under limits that end within the search, which threads share: of looks, as those of one stage
-// beside others, and of search nodes.
+// Each problem is planned under limits that end within the search, which threads share. They limit looks, as those of
+// one stage beside others, and search nodes.
 TEST(determinism, plans_depend_on_neither_threads_nor_run) {
   std::uint64_t planned = 0;
   for (std::uint64_t k = 0; k < problems(); ++k) {

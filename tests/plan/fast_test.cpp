@@ -237,7 +237,7 @@ TEST(fast, is_never_above_simple_greedy_planners) {
                                                    {"gaps", gapped(seed, n)},
                                                    {"lanes", on_lanes(seed, n, 3)}};
     for (const auto& [name, p] : all) {
-      // Of several lifetimes each, ticks between sections are not known exactly: orders differ a little.
+      // Ticks between sections are not known exactly for several lifetimes each: orders differ a little.
       const bytes greedy = best_of_greedy(p), slack = p.buffers[0].lifetimes.empty() ? 0 : greedy / 50;
       EXPECT_LE(solve(p, {.work = effort::fast})->arena(), greedy + slack) << name << " seed " << seed;
     }

@@ -14,8 +14,8 @@ inline bool meet(const buffer& a, const buffer& b) {
   return a.live.lower < b.live.upper && b.live.lower < a.live.upper;
 }
 
-// What buffers of one lifetime cost, a byte at a time, that go to the first of two memories, in order of birth, where
-// it has room by address (first fit), and else to the second. O(n^3).
+// Returns the cost of buffers of one lifetime, a byte at a time. In order of birth each goes to the first of two
+// memories if it has room by address (first fit), and else to the second. O(n^3).
 inline double cost(const problem& p) {
   std::vector<index> order(p.buffers.size());
   std::iota(order.begin(), order.end(), 0U);

@@ -50,8 +50,8 @@ inline buffer random_buffer(const shape& s) {
   return b;
 }
 
-// A problem that passes validate(), with every constraint that `s` allows.
-// Nothing where the draw contradicts itself (groups whose members share no memory).
+// Returns a problem that passes validate(), with every constraint that `s` allows. Returns nothing if the draw
+// contradicts itself (groups whose members share no memory).
 inline std::optional<problem> random_problem(const shape& s) {
   problem p;
   const int n = upto(s.most_buffers);

@@ -1,4 +1,4 @@
-// What large instances are placed with: ejection chains, and sweeps outwards.
+// The methods that place large instances: ejection chains, and sweeps outwards.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -85,8 +85,8 @@ RC_GTEST_PROP(ejection, gives_a_plan_or_leaves_the_one_it_got, ()) {
   }
 }
 
-// Sizes and lives alike everywhere, by size first 5 % above the bound; lifetimes alone, some of two parts, some buffers
-// apart, or the same as explicit conflicts.
+// Sizes and lives alike everywhere: by size they first end 5 % above the bound. They have lifetimes alone, some of two
+// parts, some buffers apart, or the same as explicit conflicts.
 TEST(ejection, lowers_what_orders_leave) {
   std::mt19937 random(5);
   problem plain;
@@ -126,8 +126,8 @@ TEST(ejection, lowers_what_orders_leave) {
   }
 }
 
-// One buffer of as many parts as there are others that live all the time: where it looks once around it, it looks at
-// their product.
+// One buffer has as many parts as there are others that live all the time. One look around it is at the product of
+// both.
 TEST(ejection, begins_nothing_where_one_item_alone_would_take_what_there_is) {
   constexpr tick many = 2000;
   problem p;
@@ -144,7 +144,7 @@ TEST(ejection, begins_nothing_where_one_item_alone_would_take_what_there_is) {
   EXPECT_LT(endless.looks(), most);
 }
 
-// What lives in odd ticks meets nothing of what lives in even ones, but has to pass all of it.
+// Buffers that live in odd ticks meet none that live in even ones, but have to pass all of them.
 TEST(ejection, counts_what_it_passes) {
   constexpr tick many = 500;
   problem p;
@@ -182,7 +182,7 @@ RC_GTEST_PROP(ejection, keeps_to_every_kind_of_conflict, ()) {
   RC_ASSERT(after.arena < before.arena || (!lower && after.offsets == before.offsets));
 }
 
-// What is pinned, and what is reserved, stays; all else goes around it.
+// Pins and reserved ranges stay; all else goes around them.
 RC_GTEST_PROP(ejection, leaves_pins_where_they_are, ()) {
   problem p = long_stretch(*rc::gen::arbitrary<std::uint32_t>(), *rc::gen::inRange(1U, 300U));
   if (*rc::gen::arbitrary<bool>()) p.memories = {{.name = "m", .reserved = {{64, 4096}}}};
@@ -201,7 +201,7 @@ RC_GTEST_PROP(ejection, leaves_pins_where_they_are, ()) {
   RC_ASSERT(after.arena < before.arena || (!lower && after.offsets == before.offsets));
 }
 
-// Of 30,000 buffers: every seed within a thousandth of the bound, and the same on every run.
+// With 30,000 buffers every seed ends within a thousandth of the bound, and the same on every run.
 TEST(large, ends_near_the_bound) {
   for (const std::uint32_t seed : {1U, 2U, 3U}) {
     const problem p = long_stretch(seed, 30'000);
@@ -211,7 +211,7 @@ TEST(large, ends_near_the_bound) {
   }
 }
 
-// What has more than lifetimes somewhere goes another way: it once ended 55 % above the bound for one pin.
+// A problem with more than lifetimes goes another way: it once ended 55 % above the bound for one pin.
 TEST(large, one_pin_among_many_costs_nothing) {
   problem p = long_stretch(1, 28'526);
   const plan free = *solve(p);
@@ -270,7 +270,7 @@ problem core_beside_small(const core_set& what) {
 
 }  // namespace
 
-// What is tall is laid out first. Without that these end 14 to 31 % above the bound.
+// Tall sections are laid out first. Without that these end 14 to 31 % above the bound.
 TEST(large, a_hard_core_is_not_lost_among_small_ones) {
   for (const bool among : {false, true}) {
     const plan got = *solve(core_beside_small({7, 150, 24'000, among, false}), {.work = effort::fast});
@@ -278,7 +278,7 @@ TEST(large, a_hard_core_is_not_lost_among_small_ones) {
   }
 }
 
-// What ejections lower from a sweep may end higher than what fast does.
+// Ejections from a sweep may end higher than effort fast.
 TEST(large, no_effort_ends_above_a_lower_one) {
   for (const std::uint32_t seed : {11U, 23U}) {
     const problem p = core_beside_small({seed, 100, 8000, true, true});

@@ -1,5 +1,5 @@
-// A network for problems with moves: a chain of layers with skips, of which about every second reads weights that lie
-// in the slow memory from the start.
+// A network for problems with moves: a chain of layers with skips. About every second layer reads weights that lie in
+// the slow memory from the start.
 #pragma once
 
 #include <algorithm>

@@ -175,7 +175,7 @@ TEST(moves, of_too_many_pairs_are_not_made) {
   EXPECT_EQ(none.layout.reason, "separations and penalties name too many pairs of stays");
 }
 
-// Two buffers that go to and fro between the memories, `stays` times each, at the same ticks and side by side.
+// Returns two buffers that move between the memories, `stays` times each, at the same ticks and side by side.
 std::pair<two_memories, moves_plan> two_that_go_to_and_fro(index stays) {
   two_memories made;
   moves_plan answer;
@@ -216,7 +216,7 @@ TEST(moves, the_check_of_many_stays_looks_at_no_pair_of_them) {
   EXPECT_STREQ(verify(made.p, made.t, answer)->rule, "two buffers overlap in time and place");
 }
 
-// What stays at different times may share bytes, but not where their buffers are separated.
+// Stays at different times may share bytes, but not if their buffers are separated.
 TEST(moves, the_check_counts_the_pairs_of_stays_that_share_bytes) {
   std::mt19937 random(11);
   const auto upto = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
@@ -251,7 +251,7 @@ TEST(moves, the_check_counts_the_pairs_of_stays_that_share_bytes) {
   }
 }
 
-// Of three memories a plan may make two copies at once, after which both serve the next tick.
+// With three memories a plan may make two copies at once, after which both serve the next tick.
 TEST(moves, the_bound_knows_of_copies_at_the_same_time) {
   problem p;
   p.memories = {{.name = "a", .capacity = 10}, {.name = "b", .capacity = 10, .cost = 1}, {.name = "slow", .cost = 5}};
@@ -328,7 +328,7 @@ TEST(moves, of_many_long_lives_are_found) {
   EXPECT_FALSE(answer.layout.deadline_hit);
 }
 
-// What the slow memory takes even if all lies there is no limit.
+// A limit that the slow memory keeps even with all buffers in it is no limit.
 TEST(moves, do_not_change_where_the_slow_memory_has_a_limit_that_nothing_reaches) {
   for (const unsigned layers : {50U, 300U}) {
     moves_network::shape shape{.layers = layers, .share = 0.5, .compute = 1, .seed = 3};
@@ -462,7 +462,7 @@ TEST(moves, a_link_serves_one_copy_at_a_time) {
   EXPECT_STREQ(verify(made.p, made.t, answer)->rule, "two moves are on one link at a time");
 }
 
-// Never better than all plans tried, never dearer than without moves, and a plan where there is one.
+// Costs never less than the best of all plans, never more than without moves, and finds a plan if there is one.
 RC_GTEST_PROP(moves, agrees_with_trying_all_plans, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
   const auto made = moves_oracle::small_problem(random);
@@ -479,7 +479,7 @@ RC_GTEST_PROP(moves, agrees_with_trying_all_plans, ()) {
   RC_ASSERT(answer.bound <= *least + 1e-9);
 }
 
-// What is found, on problems that never change: a search that got worse shows here.
+// The results on problems that never change: a search that got worse shows here.
 TEST(moves, most_tiny_problems_are_solved_exactly) {
   std::mt19937 random(7);
   int compared = 0, exact = 0;

@@ -100,8 +100,8 @@ TEST(patience, that_is_over_at_once_still_gives_a_plan_of_one_memory) {
   }
 }
 
-// Each but the first and last conflicts with two others, so that a first fit needs no more than their sizes and its
-// own, twice, wherever it begins.
+// Each but the first and last conflicts with two others. A first fit so needs no more than their sizes and its own,
+// twice, wherever it begins.
 problem chain(problem p) {
   p.conflicts.emplace();
   for (index i = 1; i < p.buffers.size(); ++i) p.conflicts->push_back({i - 1, i});
@@ -209,7 +209,7 @@ TEST(patience, that_may_end_and_does_not_changes_no_plan_of_several_memories) {
   }
 }
 
-// So many that nobody waits until the last plan is verified: what was verified by then is given, or a stack.
+// No caller waits for so many until the last plan is verified: the answer is a plan verified before, or a stack.
 TEST(patience, of_many_buffers_may_end_at_any_stage) {
   problem plain = dense_set(140'000, 12), mixed = plain;
   mixed.buffers[17].offset = 1 << 20;

@@ -38,7 +38,7 @@ std::optional<violation> check(const problem& p, const instance& in, const layou
 
 }  // namespace
 
-// Whatever the target: one below the bound is not met, one far above it leaves no peaks.
+// Any target will do: one below the bound is not met, one far above it leaves no peaks.
 RC_GTEST_PROP(peaks, a_lower_layout_is_a_plan, ()) {
   problem p = even_set(*rc::gen::arbitrary<std::uint64_t>(), 1000, *rc::gen::inRange<std::uint64_t>(4, 60));
   for (buffer& b : p.buffers) {
@@ -101,7 +101,7 @@ TEST(peaks, are_left_alone_where_items_are_few_or_pinned) {
   EXPECT_EQ(lower_peaks(in, found, section_bound(in), {}, {}), 0U);
 }
 
-// What has no new place gives way; with a target that leaves it none, all stays as it was.
+// Items without a new place give way; with a target that leaves them none, all stays as it was.
 TEST(ejection, gives_way_to_what_is_kept) {
   problem p;
   for (int i = 0; i < 3; ++i) p.add({.size = 4, .live = {0, 2}});

@@ -227,7 +227,7 @@ TEST(refutation, of_the_least_arena_is_accepted_and_of_more_is_not) {
   EXPECT_GT(steps, 12U);
 }
 
-// Whatever the lines say: where a log is accepted, its bound is true.
+// An accepted log has a true bound, whatever its lines say.
 TEST(refutation, tampered_logs_prove_nothing_false) {
   std::mt19937 random(6);
   unsigned tried = 0, rejected = 0;
@@ -326,7 +326,7 @@ TEST(refutation, steps_that_do_not_hold_are_rejected_at_their_lines) {
   EXPECT_EQ(fault_line(p, "bound 8\nof all\n", "a problem that is cut into slabs has no refutations"), 1U);
 }
 
-// Of what a search proves in each of two memories.
+// A search proves something in each of two memories.
 TEST(refutation, of_several_memories_has_a_block_for_each) {
   std::mt19937 random(9);
   unsigned checked = 0;
@@ -366,7 +366,7 @@ TEST(refutation, of_several_memories_has_a_block_for_each) {
   EXPECT_GT(checked, 5U);
 }
 
-// What a plan says a search proved is proved by a log.
+// A log proves what a plan says a search proved.
 TEST(refutation, of_plans_proved_by_search_is_accepted) {
   std::mt19937 random(10);
   unsigned by_search = 0;

@@ -22,7 +22,7 @@ std::vector<std::vector<double>> random_costs(const std::vector<bundle>& bundles
 
 }  // namespace
 
-// Whatever the constraints: what it gives keeps each of them, by an oracle that looks at pairs and bytes.
+// The result keeps every constraint, by an oracle that looks at pairs and bytes.
 RC_GTEST_PROP(repair, gives_memories_and_offsets_that_are_allowed, ()) {
   for (int round = 0; round < 5; ++round) {
     const auto made = generate::random_problem(
@@ -89,8 +89,8 @@ TEST(repair, begins_a_slab_where_a_bundle_fits_in_none_and_the_memory_has_room_f
   EXPECT_EQ(got.offsets, (std::vector<bytes>{0, 0, 0, 0, 4, 9}));
 }
 
-// Two halves of the fast memory are taken in turn; the third buffer, alive with both, finds no room by address although
-// its bytes would fit in sum.
+// Two buffers take halves of the fast memory in turn. The third, alive with both, finds no room by address although its
+// bytes would fit in sum.
 TEST(repair, puts_elsewhere_what_finds_no_room_by_address) {
   problem p;
   p.memories = {{.name = "fast", .capacity = bytes{10}}, {.name = "slow"}};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int most_periods = 1000;  // so that long stretches lie between uses
 
-// Of any size from the first case on: what is small has no long stretches.
+// Draws of any size from the first case on: small draws have no long stretches.
 int upto(int most) {
   return *rc::gen::resize(100, rc::gen::inRange(0, most + 1));
 }
@@ -56,7 +56,7 @@ made_model any_model() {
   }
   for (const auto& [at, u] : uses) one.uses.push_back(u);
   m.items.push_back(one);
-  // What others take, and prices, in runs.
+  // Bytes that others take, and prices, in runs.
   const bool priced = upto(3) != 0;
   for (index a = 0; a < memories; ++a) {
     bytes taken = 0;
@@ -111,7 +111,7 @@ class all_copies {
   }
 
  private:
-  // What a period costs, and what of it are uses.
+  // Returns the cost of a period, and the part of it for uses.
   std::pair<double, double> held(std::uint32_t k, std::uint32_t holds, std::uint32_t ready) const {
     double all = 0, used = 0;
     for (index a = 0; a < one_.memories.size(); ++a) {

@@ -61,8 +61,8 @@ struct tile {
   units bottom, top;
 };
 
-// Cuts a rectangle into at least 20 pieces, about the largest first, of which some are shaved or left out: searches at
-// its height fail often, and many islands come about.
+// Cuts a rectangle into at least 20 pieces, about the largest first; some are shaved or left out. Searches at its
+// height fail often, and many islands come about.
 instance shaved_tiling(std::mt19937& random, std::uint32_t sections, units height) {
   std::vector<tile> pieces{{0, sections, 0, height}};
   const std::size_t wanted = 20 + random() % 14;

@@ -295,8 +295,8 @@ TEST(single, reaches_the_known_optimum_of_pinwheels) {
   EXPECT_EQ(got.arena(), 810U);
 }
 
-// A tiling of at most eight pieces; where `twisted`, two pieces of it have exchanged their ends, so that the sections
-// are as full as before, but a fold may be a wrong guess.
+// Returns a tiling of at most eight pieces. If `twisted`, two pieces have exchanged their ends: the sections are as
+// full as before, but a fold may be a wrong guess.
 problem small_tiling(std::mt19937& random, bool twisted) {
   problem p;
   guillotine(random, p, 0, 8, 0, 12, 3);
@@ -337,7 +337,7 @@ TEST(narrow, reaches_the_optimum_under_every_product_of_switches) {
   EXPECT_GT(folded, static_cast<int>(support::cases(100)));
 }
 
-// Whatever is folded, and however wrong the guess, a layout of the clumps is one of the items.
+// A layout of the clumps is one of the items, for any folds and however wrong the guess.
 TEST(folding, unfolds_to_a_layout) {
   std::mt19937 random(6);
   std::size_t folded_away = 0;
@@ -432,7 +432,7 @@ problem evenly_cut(std::mt19937& random, std::size_t pieces) {
   return p;
 }
 
-// Where pieces are alike no order by size says which goes where.
+// No order by size tells alike pieces where to go.
 TEST(skylines, find_layouts_of_evenly_cut_tilings) {
   std::mt19937 random(14);
   for (std::uint64_t round = 0; round < 10; ++round) {

@@ -162,7 +162,7 @@ TEST(solve, weighs_memories_by_cost) {
   EXPECT_EQ(answer.memory_of[large], 1u);
 }
 
-// What fills a memory better may choose dearer in the end: seed 866 cost 6670 at effort normal and 5910 at fast.
+// A memory filled better may cost more in the end: seed 866 cost 6670 at effort normal and 5910 at fast.
 TEST(solve, pays_for_memories_no_more_than_at_a_lower_effort) {
   for (const std::uint32_t seed : {1U, 2U, 3U, 866U}) {
     std::mt19937 random{seed};
@@ -187,7 +187,7 @@ TEST(solve, pays_for_memories_no_more_than_at_a_lower_effort) {
   }
 }
 
-// Of so many buffers each is tried in some of so many memories: that these are full proves nothing.
+// Each of so many buffers is tried in some of so many memories: that these are full proves nothing.
 TEST(solve, memories_that_were_not_tried_are_not_refuted) {
   constexpr index many = 31'300, memories = 40;
   problem p;

@@ -58,7 +58,7 @@ TEST(subgradient, ends_where_it_is_told_and_keeps_the_best) {
   EXPECT_GT(before, 39);
 }
 
-// Where one limit alone is exceeded by turns, a direction that is half of the last one would go on for ever.
+// A direction that is half of the last one would go on for ever if one limit alone is exceeded by turns.
 TEST(subgradient, does_not_run_away) {
   const limit_prices got = priced({{1e6, 6}, {1, 6}}, 6);
   EXPECT_GE(got.least_cost, 0.9);

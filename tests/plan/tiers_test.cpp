@@ -60,7 +60,7 @@ TEST(tiers, a_slow_memory_without_end_takes_what_the_fast_one_cannot) {
   }
 }
 
-// Of very many buffers not every memory is tried.
+// Not every memory is tried for very many buffers.
 TEST(tiers, one_without_end_is_tried_however_many_are_full) {
   problem p;
   for (int m = 0; m < 40; ++m) p.memories.push_back({.name = "m", .capacity = 64, .cost = static_cast<double>(m)});

@@ -258,8 +258,8 @@ TEST(verify, memories_and_slabs_are_apart) {
   EXPECT_EQ(broken_rule(p, answer), "a buffer ends beyond the capacity");
 }
 
-// Lays the problem's buffers anywhere, one after the other, keeping some of the rules by luck: verify must agree with
-// the pairwise oracle on all of it.
+// Lays the problem's buffers anywhere, one after the other, and keeps some of the rules by luck. A call of verify()
+// must agree with the pairwise oracle on all of it.
 RC_GTEST_PROP(verify, agrees_with_the_pairwise_oracle, ()) {
   for (int round = 0; round < 20; ++round) {
     generate::shape shape{.most_buffers = 5, .most_memories = 1 + generate::upto(1), .most_size = 5, .most_ticks = 5};

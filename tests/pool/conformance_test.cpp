@@ -61,7 +61,7 @@ class stacked : public fixture_base {
   tracking_adaptor tracking_{failing_};
 };
 
-// Counts what is out, and has no more than it is told.
+// Counts the bytes given out, and gives out `most` at most.
 class counting_resource final : public std::pmr::memory_resource {
  public:
   explicit counting_resource(bytes most) : most_{most} {}

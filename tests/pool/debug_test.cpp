@@ -1,4 +1,4 @@
-// The memory debugger that one switches on, and its reports, whoever asks for them when.
+// The memory debugger that one switches on, and its reports, from any caller at any time.
 #include "berth/pool/debug.hpp"
 
 #include <gtest/gtest.h>
@@ -186,7 +186,7 @@ TEST(debug, a_share_of_a_pools_blocks_is_watched) {
     end_debug();
   }
 }
-// What the report has of the newest pool; empty where it has none.
+// Returns the part of the report on the newest pool; empty without one.
 std::string report_of_newest() {
   const std::string report = debug_report();
   const auto at = report.rfind("\npool ");
@@ -272,7 +272,7 @@ TEST_F(debug_death, a_report_has_places_of_any_length) {
   EXPECT_NE(debug_report().find(path + ":77  oldest"), std::string::npos);
   p.free(b);
 }
-// What a pool does at a mistake is what was said when it was made.
+// A pool treats mistakes as the settings at its creation say.
 TEST(debug, a_pool_that_warns_tells_its_mistakes_whatever_is_set_later) {
   set_debug({.guards = true, .warn = true});
   {
@@ -301,7 +301,7 @@ TEST(debug, a_child_of_fork_leaves_the_report_to_its_parent) {
   end_debug();
   std::remove(path.c_str());
 }
-// The guard of a pool that ends was ended by whoever made a report just then, after the pool.
+// A thread that made a report just then ended the guard of a pool, after the pool.
 TEST(debug, pools_end_while_reports_are_made) {
   set_debug({.guards = true});
   std::atomic<bool> enough{false};

@@ -1,5 +1,5 @@
-// Every call to the device can fail under a pool. Whatever the pool then says, no block is lost or given out twice, its
-// books agree, and once the device works again so does the pool.
+// Every call to the device can fail under a pool. No block is then lost or given out twice, the pool's books agree, and
+// it works again once the device does.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -216,7 +216,7 @@ std::vector<std::function<bool(stream&)>> calls_of_users() {
           }};
 }
 
-// What work failed with is its stream's users': a pool that asks the stream is told first, and they are told still.
+// The error of failed work is its stream's users': a pool that asks first gets it, and they get it still.
 class unheard_errors : public testing::Test {
  protected:
   void fail_work(stream& s) {

@@ -1,6 +1,6 @@
-// A pool that is a global object, used by the constructor of another one, before anything of the library has been
-// initialised, and by the destructor after main. And one that is made by the destructor of an object older than
-// anything of the library.
+// A pool that is a global object. The constructor of another one uses it before anything of the library has been
+// initialised, and the destructor after main. A second pool is made by the destructor of an object older than anything
+// of the library.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// When a guard asks streams how far they are: never in a free, which may run in a host function, and never with a lock
-// that a free takes. All of it where the host reaches the memory, and where patterns go through a stream.
+// When a guard asks streams how far they are. Never in a free, which may run in a host function, nor with a lock that a
+// free takes. The tests run where the host reaches the memory, and where patterns go through a stream.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -104,7 +104,7 @@ TEST_P(guard_asking, a_block_can_be_freed_while_a_stream_is_asked) {
   EXPECT_TRUE(told_.kinds.empty());
 }
 
-// What a free leaves for later is done by the next request: a look at the zones, and the pattern of freed blocks.
+// The next request does the work that a free leaves: a look at the zones, and the pattern of freed blocks.
 TEST_P(guard_asking, a_request_looks_at_what_was_freed_while_work_was_queued) {
   using enum mistake_kind;
   make_guard({});
@@ -204,8 +204,8 @@ TEST_P(guard_asking, a_live_block_is_looked_at_while_its_stream_has_work) {
   guard_->free(unwritten);
 }
 
-// Each call of a block's life fails in turn, alone and with those behind it. What was not written is not looked for
-// when the device works again.
+// Each call of a block's life fails in turn, alone and with those behind it. The guard does not look for bytes that
+// were not written when the device works again.
 TEST_P(guard_asking, a_device_that_fails_accuses_nobody) {
   std::uint64_t unchecked = 0;
   for (const std::uint64_t in_a_row : {1, 100}) {
@@ -244,8 +244,8 @@ TEST_P(guard_asking, a_look_without_host_memory_is_no_look) {
   EXPECT_TRUE(told_.kinds.empty());
 }
 
-// A block that check() looked at is nobody's to look at again: a free lets it go, to whoever asks next, while the
-// memory is read without the lock.
+// A block that check() looked at is not looked at again. A free lets it go, to the next request, while the memory is
+// read without the lock.
 TEST_P(guard_asking, a_free_lets_no_block_go_that_is_looked_at) {
   make_guard({.quarantine = 0});
   support::gate late;
@@ -276,7 +276,7 @@ TEST_P(guard_asking, a_free_lets_no_block_go_that_is_looked_at) {
   EXPECT_TRUE(told_.kinds.empty());
 }
 
-// While a stream is asked for a block that block may leave, and its record be the next one's, which nobody asked for.
+// A block may leave while its stream is asked for it. Its record may then be the next block's, which was not asked for.
 TEST_P(guard_asking, what_was_asked_for_one_block_says_nothing_of_the_next_with_its_record) {
   if (!GetParam()) GTEST_SKIP() << "only what the host reaches is settled by who does not ask";
   make_guard({.quarantine = 0, .check_every = 1, .leaks = false});

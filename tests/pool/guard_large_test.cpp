@@ -46,7 +46,7 @@ class guard_large : public testing::Test {
     guard_->free(b);
     return b;
   }
-  // Whether a write to a freed block is found, once, and named by a byte of it.
+  // Returns whether a write to a freed block is found, once, and named by a byte of it.
   [[nodiscard]] bool finds(unsigned char* b, bytes at, bytes n) {
     told_ = {};
     std::memset(b + at, 0x5a, n);
@@ -134,7 +134,7 @@ TEST_F(guard_large, pages_that_nobody_touched_stay_so) {
   EXPECT_LE(touched(), 400);  // of 8192
 }
 
-// Where the host does not reach the memory each byte is written and read by a stream.
+// A stream writes and reads each byte if the host does not reach the memory.
 TEST_F(guard_large, each_byte_is_watched_through_a_stream) {
   const auto backend = std::make_shared<support::telling_backend>(host_, false);
   stream queue{device{backend}};

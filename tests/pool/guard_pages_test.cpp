@@ -1,5 +1,5 @@
-// Pages that nobody can touch behind blocks and instead of freed ones: what programs do wrong ends at the instruction,
-// and what is right goes on.
+// Pages without access behind blocks and instead of freed ones: a program's mistake ends at the instruction, and right
+// accesses go on.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -137,7 +137,7 @@ TEST_F(guard_pages, what_left_the_quarantine_is_memory_again) {
   for (void* const b : all) std::memset(b, 1, 512_KiB);
   for (void* const b : all) pool_.free(b);
 }
-// What is queued may use the bytes that are now the page behind the block: those of a block that was there before.
+// Queued work may use the bytes that are now the page behind the block: those of a block that was there before.
 TEST_F(guard_pages, work_that_was_queued_before_the_block_may_use_its_page) {
   pool small{host_, {.limit = 8 * page, .initial = 8 * page, .cache_bytes = 0, .report_leaks = false}};
   guard_adaptor guard{small, options()};
@@ -207,7 +207,7 @@ TEST_F(guard_pages, a_late_page_does_not_wait_behind_another_streams_work) {
   for (void* const s : stay) guard_.free(s);
 }
 
-// What the system refuses for another reason than a full table is not protected, and not counted.
+// Memory that the system refuses to protect, for another reason than a full table, is not counted.
 TEST_F(guard_pages, memory_that_cannot_be_protected_is_not_hidden) {
   const auto length = static_cast<std::size_t>(2 * page);
   void* const all = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

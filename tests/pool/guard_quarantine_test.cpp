@@ -1,4 +1,4 @@
-// Freed blocks that nobody gets yet: who writes there is found, and work that was queued before is not accused.
+// Freed blocks in quarantine: writes to them are found, and work that was queued before is not accused.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Guards take memory that programs need: the quarantine is a share of what a pool may hold, and no request fails that
-// a pool without guards serves.
+// Guards take memory that programs need. The quarantine is a share of a pool's limit, and no request fails that a pool
+// without guards serves.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -66,8 +66,8 @@ std::vector<debug_options> ways() {
   return {{.guards = true, .quarantine = 64_MiB}, {.guards = true}, {.pages = true}, {.leaks = true}};
 }
 
-// Every request that the bare pool serves is served by the watched one. What the watched one serves besides is given
-// back, so that both hold the same.
+// The watched pool serves every request that the bare pool serves. A block that only one of them serves is given back,
+// so that both hold the same.
 class twins {
  public:
   twins(const debug_options& how, const pool_options& o) : bare_{device::host(), o}, watched_{how, o} {}
@@ -172,8 +172,8 @@ TEST(guard_room, the_quarantine_empties_before_the_pressure_callback) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(w.p->allocate(15_MiB, queue)) << i;
   EXPECT_EQ(calls, 0);
 }
-// The users' blocks leave an eighth of the limit free: a bare pool fails now and then at the whole limit, if streams
-// are slow on a busy machine.
+// The users' blocks leave an eighth of the limit free. A bare pool fails now and then at the whole limit if streams are
+// slow on a busy machine.
 TEST(guard_room, no_request_of_several_threads_fails) {
   constexpr bytes limit = 8_MiB;
   constexpr unsigned threads = 4;

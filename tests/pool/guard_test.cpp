@@ -120,7 +120,7 @@ TEST_F(guard_death, one_that_goes_on_tells_each_mistake_once_and_loses_nothing) 
             (std::vector{overrun_behind, foreign_free, wrong_size, double_free, foreign_free, write_after_free}));
   EXPECT_EQ(pool_.statistics().live, 0u);
 }
-// Of 100,000 blocks some and not all, each with its zones, and the others are the source's own.
+// Some of 100,000 blocks have zones, and the others are the source's own.
 TEST(guard, of_many_blocks_a_share_is_guarded) {
   stream queue{device::host()};
   pool p{device::host(), {.limit = 64_MiB}};
@@ -141,7 +141,7 @@ TEST(guard, of_many_blocks_a_share_is_guarded) {
   EXPECT_EQ(guard.statistics().allocations, written);
   EXPECT_EQ(p.statistics().live, 0u);
 }
-// Whatever other guards of the thread take, and however short threads live.
+// The share holds whatever other guards of the thread take, and however short threads live.
 TEST(guard, a_share_is_the_same_for_every_guard_and_thread) {
   stream queue{device::host()};
   pool p{device::host(), {.limit = 64_MiB}};
@@ -158,7 +158,7 @@ TEST(guard, a_share_is_the_same_for_every_guard_and_thread) {
   EXPECT_LT(short_lived.statistics().allocations, 40u);  // 10 in the mean
 }
 
-// On a device of addresses without memory nothing can be looked at, and nobody is accused.
+// A device of addresses without memory cannot be read, so no mistake is reported.
 TEST(guard, memory_that_nobody_reads_is_unchecked) {
   const device nowhere = device::open("null:1GiB").value();
   stream queue{nowhere};

@@ -1,4 +1,4 @@
-// What guards tell: neighbours, leaks, alarms.
+// The texts of guards: neighbours, leaks, alarms.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What tests of guards share: what a guard tells, and where.
+// The shared parts of tests of guards: the mistakes that a guard reports, and their places.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline std::string at_line(std::uint32_t line, source_location here = source_loc
   const std::string_view path{here.file_name()};
   return std::string{path.substr(path.rfind('/') + 1)} + ":" + std::to_string(line);
 }
-// What the program says before it stops. Compilers do not agree on the line of a statement of several.
+// Returns a pattern of the last message. Compilers do not agree on the line of a statement of several lines.
 inline std::string stops(std::uint32_t line, const std::string& text,
                          source_location here = source_location::current()) {
   std::string lines;

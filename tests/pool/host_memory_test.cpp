@@ -1,5 +1,5 @@
-// The host's memory, in which pools and devices keep their own records, is used up at every point there is. Whatever
-// call that was, it says so, nothing is lost or ends the program, and the books agree.
+// The host's memory, in which pools and devices keep their own records, is used up at every point. The failing call
+// says so, nothing is lost or ends the program, and the books agree.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -76,7 +76,7 @@ void everything(pool& p, const device& d, long n) {
   (void)p.trim();
 }
 
-// What is left afterwards, and whether the pool goes on.
+// Checks the state afterwards, and that the pool goes on.
 void expect_sane(pool& p, const device& d) {
   stream s{d};
   if (const auto got = p.allocate(1000, s); !got) {

@@ -1,4 +1,4 @@
-// The histogram against sorted values, and the adaptor around a pool. Nothing depends on how long anything takes.
+// The histogram against sorted values, and the adaptor around a pool. No test depends on how long anything takes.
 #include "berth/pool/latency.hpp"
 
 #include <gtest/gtest.h>

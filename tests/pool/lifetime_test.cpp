@@ -1,5 +1,4 @@
-// What outlives what, and who frees when: orders of events that a well-behaved program has rarely and a large one
-// daily. Each was once a defect.
+// Orders of ends and frees that a well-behaved program has rarely and a large one daily. Each was once a defect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -99,8 +98,8 @@ TEST(pool_lifetime, a_live_block_remembers_every_stream_that_uses_it) {
   p.free(data);
 }
 
-// Stitched blocks whose addresses wait for work, some of it of a stream that is gone, and so many streams that the pool
-// forgets those that ended.
+// The addresses of stitched blocks wait for work, some of it of a stream that is gone. There are so many streams that
+// the pool forgets those that ended.
 TEST(pool_lifetime, dead_stitched_blocks_remember_streams_that_ended) {
   const device host = device::host();
   stream owner{host};
@@ -171,8 +170,8 @@ TEST(pool_lifetime, a_block_of_256_gib_is_not_the_next_small_one) {
   }
 }
 
-// One block on its way into two threads' caches: the moment between a check and a set, which no test can hold by
-// threads, made by hand.
+// One block on its way into two threads' caches. The moment between a check and a set, which no test can hold by
+// threads, is made by hand.
 TEST(pool_lifetime, a_block_that_two_threads_freed_at_once_is_not_given_out_twice) {
   detail::thread_cache one{1_MiB, 100, 1};
   detail::thread_cache two{1_MiB, 100, 2};

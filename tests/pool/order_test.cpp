@@ -1,6 +1,6 @@
 // No block is handed out while queued work may still touch it, and nothing is lost.
 //
-// Every block gets its own byte by a queued fill, and a queued call reads it back just before the block is freed: a
+// Every block gets its own byte by a queued fill, and a queued call reads it back just before the block is freed. A
 // block that came too early would be overwritten under that call. The oracle is the memory itself. Streams are slowed
 // at random, so that work is in flight most of the time.
 #include <gtest/gtest.h>

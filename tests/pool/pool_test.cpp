@@ -279,7 +279,7 @@ TEST(pool, watermark_is_told_in_both_directions) {
   EXPECT_EQ(told[1], 0u);
 }
 
-// Told without a lock: the callback allocates, frees, trims and asks for statistics, from which it is told again.
+// Called without a lock, the callback allocates, frees, trims and asks for statistics, which call it again.
 TEST(pool, watermark_may_use_the_pool) {
   struct user {
     pool* of = nullptr;
@@ -379,8 +379,8 @@ TEST(pool, there_may_be_a_hundred_thousand_chunks) {
   EXPECT_EQ(p.trim(), most - half);
 }
 
-// What the cache served is not counted but derived; here it is counted by a model, which knows how many blocks of each
-// size this thread has freed and not asked for again. defragment() empties every cache.
+// The pool derives the cache's hits; a model counts them here. It knows how many blocks of each size this thread has
+// freed and not asked for again. defragment() empties every cache.
 TEST(pool, cache_hits_are_those_of_a_model) {
   const device d = device::open("null:1GiB").value();
   pool p{d};

@@ -30,7 +30,7 @@ class quiet_backend final : public faulty_backend {
     }
     faulty_backend::free(block, size, kind);
   }
-  // Whether [data, data + size) lies in one block of allocate().
+  // Returns whether [data, data + size) lies in one block of allocate().
   [[nodiscard]] bool in_one_piece(void* data, bytes size) const {
     const std::lock_guard held{mutex_};
     auto it = blocks_.upper_bound(data);

@@ -1,4 +1,4 @@
-// What the system counts of a pool on the host: resident pages and addresses.
+// The system's counts of a pool on the host: resident pages and addresses.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Requests that meet the limit while others take, free and give back: one fails only where what it needs was not to be
-// had. What happens in between happens in the moment when a device is asked, as there the pool's lock is open.
+// Requests that meet the limit while others take, free and give back. One fails only if its bytes were not to be had.
+// The others act in the moment when a device is asked, as the pool's lock is open there.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -74,7 +74,7 @@ TEST(pool_shortage, what_a_host_function_frees_in_an_idle_streams_order_is_found
   t.backend->asked = [](std::uint32_t) {};
 }
 
-// Who is idle says so without an event, which would be reached only when the stream's worker wakes.
+// An idle stream says so without an event, which would be reached only when the stream's worker wakes.
 TEST(pool_shortage, idle_streams_need_no_event) {
   stream first{device::host()}, second{device::host()};
   pool p{device::host(), {.limit = 1_MiB}};
@@ -83,8 +83,8 @@ TEST(pool_shortage, idle_streams_need_no_event) {
   EXPECT_EQ(p.statistics().failures, 0u);
 }
 
-// Another stream's work is not passed over, and nobody asked to wait for it: the request fails, however soon that work
-// will be done.
+// Another stream's work is not passed over. The request may not wait for it: it fails, however soon that work will be
+// done.
 TEST(pool_shortage, another_streams_work_is_waited_for_only_where_that_is_permitted) {
   for (const bool waits : {false, true}) {
     const told t;

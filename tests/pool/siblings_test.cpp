@@ -159,7 +159,7 @@ TEST(siblings, another_device_or_kind_of_memory_is_left_alone) {
   EXPECT_GE(pinned.statistics().reserved, 30_MiB);
 }
 
-// What is told of a pool's watermark is told of whatever thread changed it.
+// The watermark is reported for changes by any thread.
 TEST(siblings, the_watermark_of_the_one_that_gives_is_told) {
   const device d = *device::open("null:64MiB");
   std::vector<bytes> told;

@@ -1,6 +1,6 @@
-// Long random work in a pool that is nearly full must not make it larger: neither its records, nor what its caches
-// hold, nor the mappings of stitched blocks. Each round is other work by new threads; after it everything is given
-// back, and what is left then is compared. BERTH_SOAK_ROUNDS=1000 makes it as long as one likes.
+// Long random work in a pool that is nearly full must not make it larger. This covers its records, its caches and the
+// mappings of stitched blocks. Each round is other work by new threads. After it everything is given back, and the rest
+// is compared. BERTH_SOAK_ROUNDS=1000 makes it as long as one likes.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -31,7 +31,7 @@ std::size_t heap_bytes() {
   return mallinfo2().uordblks;
 }
 
-// Of the host device's file.
+// Returns the number of mappings of the host device's file.
 std::size_t mappings() {
   std::ifstream maps{"/proc/self/maps"};
   std::size_t n = 0;

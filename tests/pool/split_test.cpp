@@ -115,7 +115,7 @@ TEST(pool_split, wrong_parts_are_a_broken_contract) {
   EXPECT_DEATH((void)p.split(byte_at(block->data(), 64), {}), "no live block");
 }
 
-// Who has which bytes, by what is told.
+// Keeps the live bytes by the events, and checks that they do not overlap.
 struct listener {
   std::mutex lock;
   std::map<std::uintptr_t, bytes> live;

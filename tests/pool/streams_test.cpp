@@ -93,7 +93,7 @@ class held_halves {
       ASSERT_TRUE(asking.wait(passed));
     }
   }
-  // Whether the bytes touch a block of the half that the asking stream is not behind.
+  // Returns whether the bytes touch a block of the half that the asking stream is not behind.
   [[nodiscard]] bool touches_second_half(const void* data, bytes size) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(data);
     for (std::size_t i = blocks_.size() / 2; i < blocks_.size(); ++i) {
@@ -238,7 +238,7 @@ TEST(pool_streams, the_threshold_holds_once_the_work_is_done_and_counts_caches) 
   }
 }
 
-// What further streams used is their own stream's again once they are done: it joins up, piece by piece.
+// Memory that further streams used is its own stream's again once they are done: it joins up, piece by piece.
 TEST(pool_streams, memory_that_other_streams_are_done_with_joins_up) {
   stream queue{device::host()}, other{device::host()};
   pool p{device::host(), {.limit = 1_MiB, .stitch = false, .cache_bytes = 0}};

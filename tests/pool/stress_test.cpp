@@ -1,7 +1,7 @@
 // Threads that do everything at once that they may: enqueue on shared streams, free each other's blocks, free from host
-// functions, replace streams, trim, fork, under limits that are too tight, on streams that are late and on a device
-// whose clocks move only when asked. The oracle is the memory: each block is filled with its byte in stream order, and
-// read back in stream order before it is freed, so that a block that came too early is seen.
+// functions, replace streams, trim, fork. Limits are too tight, streams late, and a device's clocks move only when
+// asked. The oracle is the memory: each block is filled with its byte in stream order and read back in stream order
+// before it is freed. A block that came too early is so seen.
 //
 // Every round is another pool. BERTH_STRESS_SECONDS=60 BERTH_STRESS_SEED=7 build/bin/pool_stress_test; CI runs it under
 // the sanitizers for a minute, and it was made to run for hours. A red round prints its seed.
@@ -175,8 +175,8 @@ class world {
     }
   }
 
-  // The child does what a forked child may (docs/decisions/0042): it has memory of its own, in which it writes, and
-  // leaves without ending anything. What it shares with its parent must not change by that.
+  // The child does what a forked child may (docs/decisions/0042): it writes in memory of its own, and leaves without
+  // ending anything. The memory shared with its parent must not change by that.
   void fork_one() {
     const pid_t child = fork();
     if (child == 0) _exit(live_in_child());

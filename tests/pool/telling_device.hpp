@@ -1,6 +1,5 @@
-// A device that tells when a stream is asked how far it is, before it asks: as where a stream's queue is full, and who
-// asks it waits for what runs at its head. On demand the host does not reach its memory, so that it is read through a
-// stream.
+// A device that calls back before it asks a stream how far it is. A stream's queue may be full, so that the question
+// waits for the work at its head. On demand the host does not reach its memory, so that it is read through a stream.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A pool that may hold one per cent more than the most that is alive at once must not fail, whatever the order of
-// sizes. The logs are made up here after what a decoder with growing key-value caches does: every step each sequence's
-// caches are allocated anew, a row longer, beside short-lived activations; prompts bring blocks many times as large.
+// sizes. The logs imitate a decoder with growing key-value caches. Every step allocates each sequence's caches anew, a
+// row longer, beside short-lived activations; prompts bring blocks many times as large.
 #include <gtest/gtest.h>
 
 #include <algorithm>

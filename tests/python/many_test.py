@@ -87,7 +87,7 @@ class Here(concurrent.futures.Executor):
         self.left, self.silently, self.tasks = dies_after, silently, []
 
     def submit(self, function, *arguments):
-        # What crosses to another process would be pickled.
+        # Arguments for another process would be pickled.
         function, arguments = pickle.loads(pickle.dumps((function, arguments)))
         self.tasks.append(len(arguments[0]))
         future = concurrent.futures.Future()

@@ -39,7 +39,7 @@ for line in ("License: Apache-2.0", "Author: The Berth authors", "Classifier: Ty
     assert line in lines, f"{line} is not in {metadata}"
 (archive,) = folder.glob("*.tar.gz")
 held = {name.split("/", 1)[1] for name in tarfile.open(archive).getnames() if "/" in name}
-# What a build from it needs: every file of the sources.
+# A build from it needs every file of the sources.
 for top in ("cmake", "include", "src", "viewer"):
     for file in (source / top).rglob("*"):
         name = str(file.relative_to(source))

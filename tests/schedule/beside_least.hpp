@@ -1,4 +1,4 @@
-// What the tests of running again and of moving share.
+// The shared parts of the tests of running again and of moving.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ inline graph long_skip() {
   return g;
 }
 
-// What is found beside the least there is, at two budgets each.
+// Compares results with the least there is, at two budgets each.
 struct beside_least {
   int compared = 0, equal = 0, missed = 0, moved = 0;
   double extra = 0, least = 0;

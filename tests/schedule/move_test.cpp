@@ -27,8 +27,8 @@ using test::long_skip;
 TEST(Move, GoesOutOverThePeakAndComesBack) {
   const graph g = long_skip();
   const value_id skip{1};
-  // A copy takes 1024 / 64 = 16. It goes out while `small` runs, whose 10 are not enough by 6; when it comes in nothing
-  // is left to run but who reads it. So it is 22 in all, and 32 where nothing overlaps.
+  // A copy takes 1024 / 64 = 16. It goes out while `small` runs, whose 10 are not enough by 6. When it comes in only
+  // its readers are left to run. The sum is 22, and 32 where nothing overlaps.
   schedule::recompute_options o{.cost = {100, 10, 10, 10, 10}, .move = transfer{.bandwidth = 64}};
   const bytes budget = 64 + 64 + 2048;
   const auto moved = recompute_within(g, budget, o);
@@ -45,7 +45,7 @@ TEST(Move, GoesOutOverThePeakAndComesBack) {
   EXPECT_EQ(recompute_within(g, budget, o)->extra_cost, 32);
   o.move->latency = 3;
   EXPECT_EQ(recompute_within(g, budget, o)->extra_cost, 38);
-  // Dearer than running `skip` again, or not: either, in one search.
+  // A move may cost more than running `skip` again, or less: one search finds either.
   o.move = transfer{.bandwidth = 4};
   EXPECT_EQ(recompute_within(g, budget, o)->extra_cost, 100);
   o.again = false;
@@ -129,8 +129,8 @@ TEST(Move, WaitingIsCounted) {
   g.output(g.node("e", {d, a, b}, bytes_of(8)));
   const std::vector<double> cost{5, 7, 1};
   const steps_list steps{copy_out(g, a), copy_out(g, b), 0, copy_in(g, b), copy_in(g, a), 1, 2};
-  // Out: 0 to 10, 10 to 16 (ten bytes a unit, and 2). c from 16 to 21; in: b to 27, a to 37; d from 21 to 28, e
-  // from 37.
+  // Out: 0 to 10, 10 to 16 (ten bytes a unit, and 2). Then c from 16 to 21; in: b to 27, a to 37. Then d from 21 to 28,
+  // and e from 37.
   const auto overlapping = schedule::spending_of(g, steps, cost, transfer{.bandwidth = 10, .latency = 2});
   EXPECT_DOUBLE_EQ(overlapping.waited, 10 + 6 + 9);
   EXPECT_EQ(overlapping.copied, 240u);

@@ -33,7 +33,7 @@ graph two_branches() {
   return g;
 }
 
-// What reads no bytes sees no writing, wherever it lies: it only wants its root to be there.
+// A view of no bytes sees no writing, wherever it lies: it only needs its root to be there.
 TEST(Order, AViewOfNoBytesSeesNoWriting) {
   for (const bytes at : {bytes{0}, bytes{16}, bytes{32}, bytes{64}}) {
     graph g;
@@ -107,8 +107,8 @@ TEST(Order, FaultsAreAnswers) {
   EXPECT_TRUE(find_order(graph{}));
 }
 
-// Beside all orders of small graphs with views, in-place results, workspaces, states and nodes that write into others:
-// the bound is the least peak, and no order has a smaller arena.
+// Compares with all orders of small graphs with views, in-place results, workspaces, states and nodes that write into
+// others. The bound is the least peak, and no order has a smaller arena.
 TEST(Order, EqualsTheBestOfAllOrders) {
   const unsigned cases = support::cases(1000);
   unsigned better = 0, proved = 0;

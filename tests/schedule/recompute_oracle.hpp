@@ -1,11 +1,10 @@
-// The least that running again and moving cost for what is live to keep a budget, over all lists of steps: for small
-// graphs, and copies that do not overlap.
+// The least cost of running again and moving under a budget of live bytes, over all lists of steps. For small graphs,
+// and copies that do not overlap.
 //
-// Dijkstra's algorithm over (nodes that have run, values that are there, values in the slow memory). A node runs where
-// its operands are there and the budget allows it, values (outputs too) are dropped at any time, and what runs for the
-// first time costs nothing; any value goes out once, and in as often as there is room.
-// In-place results, workspaces and unread results count as the net says. Not for nodes that write through views, for
-// states, or for nodes without results.
+// Dijkstra's algorithm over (nodes that have run, values that are there, values in the slow memory). A node runs if its
+// operands are there and the budget allows it. Values (outputs too) are dropped at any time, and first runs cost
+// nothing. Any value goes out once, and in as often as there is room. In-place results, workspaces and unread results
+// count as the net says. Not for nodes that write through views, for states, or for nodes without results.
 #pragma once
 
 #include <algorithm>

@@ -38,7 +38,7 @@ TEST(Recompute, RunsAgainWhatWouldBeKept) {
   EXPECT_FALSE(never->within);
   EXPECT_EQ(never->bound, 2048u + 64);
   EXPECT_EQ(never->holder, 2u);
-  // What has effects runs once.
+  // Nodes with effects run once.
   const auto once = recompute_within(g, 64 + 64 + 2048, {.order = {.keep = {0}}});
   ASSERT_TRUE(once);
   EXPECT_FALSE(once->within);
@@ -88,8 +88,8 @@ void* drop_behind_a_row(void* within) {
   return nullptr;
 }
 
-// The stack does not grow with the row: 64 nodes at most run again for one value, and the first of them reads what is
-// kept.
+// The stack does not grow with the row. At most 64 nodes run again for one value, and the first of them reads a kept
+// one.
 TEST(Recompute, LongRowsNeedNoDeepStack) {
   SKIP_UNDER_TSAN();
   WITH_THREADS_IN_THE_CHILD();
@@ -200,7 +200,7 @@ TEST(Recompute, BesideTheLeastOfAllRecomputeSets) {
   EXPECT_LE(trained.extra, 1.05 * trained.least);
 }
 
-// What the greedy pass finds is made cheaper where there is work for it.
+// Work makes the greedy pass's result cheaper.
 TEST(Recompute, WorkMakesItCheaper) {
   double greedy = 0, searched = 0;
   for (std::uint32_t seed = 0; seed < 4; ++seed) {

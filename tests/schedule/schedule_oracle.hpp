@@ -1,5 +1,4 @@
-// What the tests of schedules compare with: all orders of a small graph, and the run of a rewritten graph on plain
-// bytes.
+// The oracles of the tests of schedules: all orders of a small graph, and the run of a rewritten graph on plain bytes.
 #pragma once
 
 #include <algorithm>
@@ -49,8 +48,8 @@ inline bytes most_live(const graph& g, const rules::placement& rules) {
   return states + plan::max_live(find_lifetimes(g.structure(), rules).problem);
 }
 
-// Runs the rewritten graph in its arena, with what moves in a slow memory as `slow` places it; the bytes of outputs,
-// states and externals, in the order of `g`'s values.
+// Runs the rewritten graph in its arena; `slow` places the values that move in a slow memory. Returns the bytes of
+// outputs, states and externals, in the order of `g`'s values.
 inline std::vector<std::byte> run_rewritten(const graph& g, const schedule::rewritten& made, const graph_plan& p,
                                             std::span<const std::uint32_t> steps, const plan::plan* slow = nullptr) {
   outside_memory memory{made.graph, false};

@@ -12,8 +12,8 @@
 namespace berth {
 namespace {
 
-// Stretches are put in other orders, one after the other: what is live is at every time that of the whole order from
-// the begin, and a part cut out needs what its stretch does.
+// Stretches are put in other orders, one after the other. The live bytes are at every time those of the whole order
+// from the beginning, and a part cut out needs what its stretch does.
 TEST(Sequence, StretchesAreThoseOfTheWhole) {
   for (std::uint32_t seed = 0; seed < support::cases(200); ++seed) {
     const graph g = test::random_graph(seed, {.nodes = 3 + static_cast<int>(seed % 30)});

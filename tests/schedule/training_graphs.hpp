@@ -1,15 +1,15 @@
 // Training steps, made by seeds: a forward pass, a loss, and the backward pass that a reverse-mode differentiation of
-// it writes. What recomputation is about: each backward node reads values of its forward node.
+// it writes. Each backward node reads values of its forward node, which recomputation makes again.
 //
 //   chain        `depth` layers one behind the other
 //   residual     stages of residual blocks, sides halved and channels doubled between them
 //   transformer  blocks of attention (scores of tokens x tokens) and two-layer perceptrons
 //   u_net        `depth` levels down and up, joined by long skips
 //
-// Weights lie outside the arena, and so do their gradients (that one is there is an output of no bytes); or, with
+// Weights and their gradients lie outside the arena (an output of no bytes says that a gradient is there). With
 // `updates`, gradients lie in it until a node behind the whole backward pass adds each to its weights, as an optimizer
-// does that is called when all gradients are there. Costs are multiply-adds; a backward layer costs two forward ones.
-// Seed 0 is the regular net; others vary the widths.
+// does. Costs are multiply-adds; a backward layer costs two forward ones. Seed 0 is the regular net; others vary the
+// widths.
 #pragma once
 
 #include <cstdint>

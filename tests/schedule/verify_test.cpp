@@ -54,7 +54,7 @@ TEST(VerifySteps, SaysWhatIsWrong) {
   EXPECT_FALSE(verify_steps(g, good, {}, pair));
   EXPECT_STREQ(verify_steps(g, turned, {}, pair)->rule, "a node runs before one that comes first");
   EXPECT_STREQ(verify_steps(g, good, {}, none)->rule, "a node of a pair is none of the graph");
-  // What may run once only may still run earlier or later.
+  // Nodes that may run once only may still run earlier or later.
   const std::vector<std::uint32_t> once{1, 2}, again{0, 1, 2, 2, 3}, nobody{9};
   EXPECT_FALSE(verify_steps(g, turned, {}, {}, once));
   EXPECT_STREQ(verify_steps(g, again, {}, {}, once)->rule, "a node runs again that may run once only");
@@ -73,7 +73,7 @@ graph written_in_parts(std::uint32_t parts, std::uint32_t readers) {
   return g;
 }
 
-// What lies in one part of many is told, whoever wrote the others, and in whatever order.
+// Finds a late write of one part of many, whatever the order of the others.
 TEST(VerifySteps, TellsOnePartOfMany) {
   for (const std::uint32_t parts : {1u, 2u, 3u, 7u, 64u, 65u}) {
     const graph g = written_in_parts(parts, 1);
@@ -89,7 +89,7 @@ TEST(VerifySteps, TellsOnePartOfMany) {
   }
 }
 
-// What each of 6,000 readers found in 6,000 parts is not listed 36 million times.
+// The parts that each of 6,000 readers found in 6,000 parts are not listed 36 million times.
 TEST(VerifySteps, ReadersOfManyPartsTakeLittleMemory) {
   SKIP_UNDER_TSAN();
   test::in_child([] {

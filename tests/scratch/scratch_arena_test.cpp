@@ -329,7 +329,7 @@ TEST(scratch_arena, of_the_threads_takes_its_chunks_where_the_program_says) {
   EXPECT_EQ(counter.held, 0u);
 }
 
-// Of the address sanitizer, where there is one.
+// Functions of the address sanitizer, if there is one.
 extern "C" [[gnu::weak]] void __lsan_disable();
 extern "C" [[gnu::weak]] void __lsan_enable();
 

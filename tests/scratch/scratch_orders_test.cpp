@@ -25,7 +25,7 @@ using berth::scratch;
 using berth::scratch_arena;
 using scratch_test::counting_source;
 
-// Runs an order for a while and then ten times as long, and expects that the arena holds at most four times what lives
+// Runs an order for a while and then ten times as long. Expects that the arena holds at most four times the live bytes
 // and does not grow any more.
 template <class Round>
 void expect_bounded_and_flat(scratch_arena& arena, std::size_t live, Round&& round) {
@@ -242,7 +242,7 @@ class oracle {
   }
 
   [[nodiscard]] bool empty() const { return live_.empty(); }
-  // Of blocks aligned to 64, which have no padding.
+  // Exact for blocks aligned to 64, which have no padding.
   void check_figures() const {
     RC_ASSERT(arena_.statistics().in_use == taken_);
     RC_ASSERT(arena_.statistics().peak == most_);

@@ -21,7 +21,7 @@
 
 #include "scratch/arena_fixture.hpp"
 
-// What is too large for the machine is null under the sanitizers too.
+// A size too large for the machine is null under the sanitizers too.
 extern "C" const char* __asan_default_options() {
   return "allocator_may_return_null=1";
 }

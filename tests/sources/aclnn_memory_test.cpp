@@ -66,7 +66,7 @@ TEST_F(aclnn_memory, pool_has_the_five_statistics_of_the_text) {
   p.free(second);
 }
 
-// "Manage by size: small blocks of 64 B to 4 KB, medium ones to 1 MB, large ones above." Best fit serves all sizes; the
+// "Manage by size: small blocks of 64 B to 4 KB, medium ones to 1 MB, large ones above". Best fit serves all sizes; the
 // statistics have a class for each of the text's.
 TEST_F(aclnn_memory, pool_counts_by_the_sizes_of_the_text) {
   pool p{d, {.limit = 64_MiB, .report_leaks = false}};

@@ -202,9 +202,9 @@ class registered {
   std::string name_;
 };
 
-// The formula: buffers to lay both inputs out anew if either is not contiguous; an intermediate result, if required;
-// a buffer for the reduction, if needed; "alignment, usually to 64 bytes". Each part begins at 64, so the sum is of
-// rounded parts.
+// The formula: buffers to lay both inputs out anew if either is not contiguous. Then an intermediate result, if
+// required; a buffer for the reduction, if needed; "alignment, usually to 64 bytes". Each part begins at 64, so the sum
+// is of rounded parts.
 TEST_F(aclnn_two_phase, formula_has_its_parts_and_is_aligned_to_64) {
   const std::int64_t gaps[] = {40, 8};
   berth_tensor *dense = tensor({5, 5}, nullptr, 0), *spread = tensor({5, 5}, nullptr, 0, gaps),
@@ -377,8 +377,8 @@ op::check_options framework() {
   return o;
 }
 
-// "Data by type and range" (f16, f32, i32 from low to high), "warm up 3 times, measure 10, take the mean", "tolerance
-// 1e-5", "largest and mean difference", "integers match exactly".
+// "Data by type and range" (f16, f32, i32 from low to high), "warm up 3 times, measure 10, take the mean". Then
+// "tolerance 1e-5", "largest and mean difference", "integers match exactly".
 TEST_F(aclnn_two_phase, framework_checks_the_three_types_of_the_text) {
   for (const element type : {element::f16, element::f32, element::i32}) {
     op::check_options o = framework();

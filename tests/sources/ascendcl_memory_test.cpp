@@ -179,7 +179,7 @@ TEST_F(ascendcl_memory, a_part_takes_m_bytes) {
   }
 }
 
-// "Take care in sub-allocation, or memory is overrun": a second part is too close at each distance below m, and starts
+// "Take care in sub-allocation, or memory is overrun". A second part is too close at each distance below m, and starts
 // wrong at each that is no multiple of 64 (media: 128).
 TEST_F(ascendcl_memory, simulator_sees_each_part_that_lies_wrong) {
   for (const memory& m : memories) {
@@ -217,7 +217,7 @@ int too_close(std::vector<std::pair<void*, bytes>> parts, const memory& m) {
   return close;
 }
 
-// "Pool: the user requests one larger block, and cuts what is needed from it": no neighbour of 199 is too close, for no
+// "Pool: the user requests one larger block, and cuts what is needed from it". No neighbour of 199 is too close, for no
 // kind of memory.
 TEST_F(ascendcl_memory, pool_keeps_199_neighbours_apart) {
   for (const memory& m : memories) {
@@ -278,8 +278,8 @@ TEST_F(ascendcl_memory, a_block_that_is_not_cut_has_all_its_bytes) {
   }
 }
 
-// "aclrtMalloc rounds the size up to a multiple of 32 and adds 32. aclrtMallocAlign32 rounds, and adds nothing": a part
-// as large as the size asked for fits into the first alone.
+// "aclrtMalloc rounds the size up to a multiple of 32 and adds 32. Its variant aclrtMallocAlign32 rounds, and adds
+// nothing". A part as large as the size asked for fits into the first alone.
 TEST_F(ascendcl_memory, only_align32_lacks_the_32_bytes_behind_its_block) {
   const auto whole_block = [](const char* function) {
     const raw_block block{function, 96};
@@ -414,8 +414,8 @@ void run_in_one_block(const plan::problem& p) {
   media.free(block, placed.arena());
 }
 
-// Figure 2, JPEGD: the file, the decoded picture and the model's buffers share one block of media memory. "The output
-// of media is the model's input: m = ALIGN_UP[len,32]+32, start at 128."
+// Figure 2, JPEGD: the file, the decoded picture and the model's buffers share one block of media memory. The text
+// says: "The output of media is the model's input: m = ALIGN_UP[len,32]+32, start at 128."
 TEST_F(ascendcl_memory, figure_2_jpegd_in_one_block) {
   const auto on = rules::find_media_chip(chip());
   ASSERT_TRUE(on) << chip();

@@ -1,5 +1,5 @@
 // The statements of a text on ggml's allocator in whisper.cpp, one case each. The comment before a case is the
-// statement's meaning. The text tells of one fault: the encoder's graph takes a view of a tensor of the convolution's
+// statement's meaning. The text tells of one fault. The encoder's graph takes a view of a tensor of the convolution's
 // graph, and an assertion of the allocator ends the program.
 #include <gtest/gtest.h>
 
@@ -90,8 +90,8 @@ TEST_F(ggml_allocator, no_graph_is_accepted_that_reads_an_address_nobody_gave) {
   }
 }
 
-// "The allocator verifies whether the viewed tensor was allocated correctly": the tensor that is there has too few
-// bytes, or is not the one that is wanted.
+// "The allocator verifies whether the viewed tensor was allocated correctly". The tensor there has too few bytes, or is
+// not the one wanted.
 TEST_F(ggml_allocator, a_tensor_that_was_placed_otherwise_is_named) {
   graph smaller;
   smaller.output(smaller.node("embd_conv", {smaller.input("mel", half)}, half));
@@ -122,7 +122,7 @@ TEST_F(ggml_allocator, a_tensor_that_is_preallocated_now_is_a_change) {
   EXPECT_NE(a.address(enc_.seen), elsewhere_.data() + half_bytes);
 }
 
-// "A tensor without a reserved buffer (wstate.embd_conv) makes later allocations inconsistent": a pipeline reserves it
+// "A tensor without a reserved buffer (wstate.embd_conv) makes later allocations inconsistent". A pipeline reserves it
 // with all graphs, and does not start without the graph that makes it.
 TEST_F(ggml_allocator, embd_conv_is_reserved_with_the_graphs_or_missed_before_the_first_run) {
   const auto with_producer = reserve({&conv_.g, &enc_.g});
@@ -135,8 +135,8 @@ TEST_F(ggml_allocator, embd_conv_is_reserved_with_the_graphs_or_missed_before_th
   EXPECT_EQ(why_.value, enc_.embd_conv);
 }
 
-// The direct repair, "to remove the assertion, is feasible because the view itself is valid": a valid view is never
-// refused, whoever placed its tensor.
+// The direct repair, "to remove the assertion, is feasible because the view itself is valid". A valid view is never
+// refused, wherever its tensor is placed.
 TEST_F(ggml_allocator, a_view_of_a_tensor_placed_elsewhere_is_accepted) {
   auto a = reserve({&enc_.g});
   ASSERT_TRUE(a);
@@ -181,8 +181,8 @@ TEST_F(ggml_allocator, what_is_reserved_for_all_graphs_never_grows) {
   EXPECT_EQ(memory_.statistics().live_peak, reserved);
 }
 
-// "The tensor is allocated at the begin, so that the later view has no problem": the encoder reads the same bytes in
-// each of its runs, and nothing of its own lies on them.
+// "The tensor is allocated at the begin, so that the later view has no problem". The encoder reads the same bytes in
+// each of its runs, and none of its own values lies on them.
 TEST_F(ggml_allocator, the_tensor_stays_in_place_while_the_encoder_runs) {
   const auto a = reserve({&conv_.g, &enc_.g});
   ASSERT_TRUE(a);
@@ -209,8 +209,8 @@ TEST_F(ggml_allocator, a_view_beyond_its_tensor_is_named) {
   EXPECT_NE(why_.text.find("'embd_conv'"), std::string::npos) << why_.text;
 }
 
-// "Views are efficient, but need close cooperation with memory management": a view takes no bytes, and its tensor
-// lives as long as the view is read.
+// "Views are efficient, but need close cooperation with memory management". A view takes no bytes, and its tensor lives
+// as long as the view is read.
 TEST_F(ggml_allocator, a_view_takes_no_bytes_and_keeps_its_tensor_alive) {
   const auto last_reads_a_view = [](bool view) {
     graph g;
@@ -227,7 +227,7 @@ TEST_F(ggml_allocator, a_view_takes_no_bytes_and_keeps_its_tensor_alive) {
   EXPECT_NE(b.address({1}), b.address({3}));
 }
 
-// "Assertions are essential, but safety and flexibility need a balance": after an error the arena serves what it
+// "Assertions are essential, but safety and flexibility need a balance". After an error the arena serves what it
 // served, with the same block, plan and addresses.
 TEST_F(ggml_allocator, an_error_leaves_what_was_served) {
   arena a = reserve(enc_.g);

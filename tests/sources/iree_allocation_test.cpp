@@ -1,5 +1,5 @@
-// The statements of a text on IREE's memory allocation, one case each: planning while a program is compiled, and a
-// block that is cut up by offsets when it runs. The comment before a case is the statement's meaning.
+// The statements of a text on IREE's memory allocation, one case each. It plans while a program is compiled, and cuts
+// up a block by offsets when it runs. The comment before a case is the statement's meaning.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST(iree_allocation, linear_scan_keeps_what_lives_together_apart) {
   }
 }
 
-// "Reuse as much as possible, which lowers the total", and "control fragmentation": the arena is the most bytes that
+// "Reuse as much as possible, which lowers the total", and "control fragmentation". The arena is the most bytes that
 // are alive at once, with no gap, if the planner proves it.
 TEST(iree_allocation, total_is_far_below_the_sum_and_meets_the_bound) {
   const chain c{50};
@@ -145,8 +145,8 @@ TEST(iree_allocation, later_runs_allocate_nothing) {
   EXPECT_EQ(memory.statistics().allocations, before);
 }
 
-// "Release and reuse need no logic of their own: lives are known." The values of a run reuse memory while it runs, and
-// the pool hears of no free until the arena ends.
+// "Release and reuse need no logic of their own: lives are known". The values of a run reuse memory while it runs, and
+// the pool gets no free until the arena ends.
 TEST(iree_allocation, nothing_is_released_before_the_arena_ends) {
   stream s{device::host()};
   pool memory{device::host()};

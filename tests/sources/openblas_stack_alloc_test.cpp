@@ -64,8 +64,8 @@ TEST(openblas_stack_alloc, openblas_own_form_assigns_to_a_variable) {
   for (const std::uint64_t n : {0, 1, 255, 256, 257, 100'000}) EXPECT_EQ(sum_in_own_form(n), static_cast<double>(n));
 }
 
-// "Below MAX_STACK_ALLOC the stack, above it the heap": here a size never changes the way. 256 doubles are the 2048
-// bytes of OpenBLAS's default. (The sources test openblas_max_stack_alloc compiles other limits.)
+// "Below MAX_STACK_ALLOC the stack, above it the heap". Here a size never changes the way. The default of OpenBLAS is
+// 2048 bytes, or 256 doubles. (The sources test openblas_max_stack_alloc compiles other limits.)
 TEST(openblas_stack_alloc, sizes_around_the_threshold_come_from_one_arena) {
   for (const std::uint64_t n : {255, 256, 257}) {
     const std::uint64_t blocks = berth_scratch_statistics_of_thread().blocks;
@@ -80,7 +80,7 @@ TEST(openblas_stack_alloc, a_product_that_overflows_gives_null) {
   EXPECT_EQ(sum_in_own_form(std::uint64_t{1} << 61), -1);
 }
 
-// "A buffer beyond the stack's limit ends in a segmentation fault; the limit is usually 8 MB": not here, also on a
+// "A buffer beyond the stack's limit ends in a segmentation fault; the limit is usually 8 MB". Not here, also on a
 // thread of 64 KiB and with hidden limits of embedded systems.
 TEST(openblas_stack_alloc, a_small_stack_bears_a_buffer_of_any_size) {
   double sum = 0;
@@ -177,7 +177,7 @@ TEST(openblas_stack_alloc, every_byte_of_a_red_zone_is_checked_while_debugging) 
 
 using openblas_stack_alloc_death = testing::Test;
 
-// "gdb and a backtrace find the place of the fault": the program stops at STACK_FREE, and the line names that place,
+// "gdb and a backtrace find the place of the fault". The program stops at STACK_FREE, and the line names that place,
 // the distance and the place of the STACK_ALLOC.
 TEST(openblas_stack_alloc_death, a_mistake_names_its_places) {
   EXPECT_DEATH(
@@ -235,7 +235,7 @@ TEST(openblas_stack_alloc, watched_buffers_serve_as_others_do) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// What a program prints: the forgotten line, and then what Berth reports.
+// Returns the lines that a program prints: the forgotten line, and then Berth's report.
 std::vector<std::string> lines_of(const std::string& command) {
   std::vector<std::string> out;
   std::FILE* const from = popen((command + " 2>&1").c_str(), "r");
@@ -245,7 +245,7 @@ std::vector<std::string> lines_of(const std::string& command) {
   return out;
 }
 
-// "Without STACK_FREE memory leaks": each forgotten STACK_FREE is reported with the file and line of its STACK_ALLOC,
+// "Without STACK_FREE memory leaks". Each forgotten STACK_FREE is reported with the file and line of its STACK_ALLOC,
 // at the end of its thread or of the program.
 TEST(openblas_stack_alloc, a_forgotten_stack_free_is_reported_with_its_place) {
   if (berth::support::address_sanitized || berth::support::emulated) GTEST_SKIP() << "the leak detector ends it";

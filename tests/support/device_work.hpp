@@ -1,5 +1,5 @@
-// Work that makes every call of a device once, for tests in which one of them fails: each stops at the first error,
-// says it, and gives back what it has.
+// Work that makes every call of a device once, for tests in which one of them fails. Each stops at the first error,
+// returns it, and gives back what it has.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ inline result<void> a_bit_of_virtual_memory(const device& d) {
   if (done) {
     done = d.unmap(*range, 2 * granule);
     if (!done) {
-      // What could not be unmapped is still mapped: it can be unmapped now.
+      // A range that could not be unmapped is still mapped: it can be unmapped now.
       EXPECT_TRUE(d.unmap(*range, 2 * granule));
     }
   }

@@ -1,14 +1,13 @@
 // A libcuda.so.1 over host memory, so that the CUDA backend's own logic is tested where there is no GPU.
 //
-// It is strict where the driver is: a call needs the device's context on the top of its thread's stack, handles must be
-// live, cuMemMap takes whole handles at offset 0 into a free part of one reservation, mapped memory is inaccessible
-// until cuMemSetAccess, unmapping takes whole mappings, addresses go without mappings, sizes are multiples of the
-// granule, a pinned block's device address is not its host address, and a copy to or from memory that it does not know
-// holds the caller up. Memory that goes while work may use it is a mistake that is counted, and so is a use of bytes
-// that another stream uses with no event and no wait between them (the simulator's history of Ascend, which knows no
-// driver). A stream that is destroyed runs its work to the end, and the next one that is made has its handle. A capture
-// is broken by calls that the driver's documents name unsafe. It says nothing about hardware: what was run on a real
-// device is written in src/device/cuda/README.md.
+// It is strict where the driver is. A call needs the device's context on the top of its thread's stack. Handles must be
+// live. cuMemMap takes whole handles at offset 0 into a free part of one reservation. Mapped memory is inaccessible
+// until cuMemSetAccess. Unmapping takes whole mappings. Addresses go without mappings. Sizes are multiples of the
+// granule. A pinned block's device address is not its host address. A copy to or from unknown memory holds the caller
+// up. Memory that goes while work may use it is a mistake that is counted. So are unordered uses of bytes by two
+// streams, with no event or wait between them (the simulator's history of Ascend, which knows no driver). A stream that
+// is destroyed runs its work to the end, and the next one made has its handle. Calls that the driver's documents name
+// unsafe break a capture. It says nothing about hardware: src/device/cuda/README.md lists the runs on a real device.
 #include "support/fake_cuda.hpp"
 
 #include <sys/mman.h>
@@ -111,7 +110,7 @@ berth::support::fake_range range(address a, std::size_t size) {
   return {static_cast<std::uintptr_t>(a), size};
 }
 
-// Of the range that starts at or before a, the bytes from a to its end.
+// Returns the bytes from a to the end of the range that starts at or before a.
 template <class Map>
 std::size_t rest_from(const Map& map, address a) {
   auto it = map.upper_bound(a);
@@ -505,7 +504,7 @@ status cuMemsetD8Async(address to, unsigned char value, std::size_t size, stream
 }
 status cuLaunchHostFunc(stream_handle s, void (*function)(void*), void* argument) {
   NEEDS_STREAM(s);
-  // What the program does in it may be what its host waits for: from there on the host knows what was before.
+  // The host may wait for what the program does in it: from there on the host knows the work before.
   stream_->enqueue([=, before = note(*stream_, {})] {
     learn(before);
     function(argument);

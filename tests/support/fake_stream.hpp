@@ -1,8 +1,8 @@
 // A stream of a fake driver: a worker thread that runs closures in order.
 //
-// With BERTH_FAKE_LATE set in the environment it runs them as late as it may: when somebody waits for them, or has
-// asked for them in vain. Whoever forgets to wait then finds work undone that is done at once otherwise, and memory
-// that is given back too early is found in use.
+// With BERTH_FAKE_LATE set in the environment it runs them as late as it may: when a thread waits for them, or has
+// asked without effect. A missing wait then leaves work undone that is done at once otherwise. Memory that is given
+// back too early is found in use.
 #pragma once
 
 #include <condition_variable>
@@ -80,7 +80,7 @@ struct fake_stream {
     const std::lock_guard lock{mutex};
     return done == enqueued;
   }
-  // Whether an operation that is not done yet uses a byte of the range.
+  // Returns whether an operation that is not done yet uses a byte of the range.
   bool uses(std::uintptr_t start, std::size_t size) {
     const std::lock_guard lock{mutex};
     for (const operation& one : work) {

@@ -4,10 +4,10 @@
 //   pool p{faulty.device, ...};
 //   faulty->fail({.nth = 3});               // the third call from now
 //
-// Counted are allocate, reserve, create_physical, map, unmap, the creation of streams and events, every enqueue,
-// and synchronize and query of streams and events. A call that fails does not reach the device, except synchronize,
-// which waits first. A late fault lets an enqueue through and reports its error at the stream's next call, as real
-// devices do with work that fails after it was enqueued.
+// Counts allocate, reserve, create_physical, map, unmap, the creation of streams and events, every enqueue, and
+// synchronize and query of both. A call that fails does not reach the device, except synchronize, which waits first. A
+// late fault lets an enqueue through and reports its error at the stream's next call. Real devices do so with work that
+// fails after it was enqueued.
 #pragma once
 
 #include <atomic>

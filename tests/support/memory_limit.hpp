@@ -1,4 +1,4 @@
-// What a program of tests may take, so that a reader that blows up fails its test instead of the machine.
+// Limits the memory of a program of tests, so that a reader that blows up fails its test instead of the machine.
 #pragma once
 
 #include <sys/resource.h>

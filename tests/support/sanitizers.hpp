@@ -1,4 +1,4 @@
-// Which sanitizer a test is built with, g++'s or clang's.
+// The sanitizer that a test is built with, g++'s or clang's.
 #pragma once
 
 namespace berth::support {
@@ -27,8 +27,8 @@ inline constexpr bool emulated = true;
 inline constexpr bool emulated = false;
 #endif
 
-// How many of so many made-up cases are tried: a quarter under a sanitizer or an emulator, where each takes ten to
-// thirty times as long and other mistakes are looked for than a wrong answer.
+// Returns how many of so many made-up cases are tried: a quarter under a sanitizer or an emulator. There each takes ten
+// to thirty times as long, and other mistakes are looked for than a wrong answer.
 [[nodiscard]] constexpr unsigned cases(unsigned all) {
   return sanitized || emulated ? (all + 3) / 4 : all;
 }

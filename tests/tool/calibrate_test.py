@@ -29,7 +29,7 @@ assert all(a > b > 0 for a, b in zip(nests, nests[1:])), nests
 for k in c["inline_buffers"]:
     assert k["nests"] * (k["inline_bytes"] + 64) <= c["thread_stack_bytes"], k
 
-# What a thread's stack bears is less than the stack and most of it, and the frames below have their share.
+# A thread's stack bears most of its size, as the frames below have their share.
 for size, parsed in (("256KiB", 256 << 10), ("1MiB", 1 << 20)):
     found = run("--stack", size, "--json")
     assert found.returncode == 0 and found.stderr == "", found

@@ -69,7 +69,7 @@ class Diff(unittest.TestCase):
                 d, text = self.diff(problem, old, 0)
                 self.assertEqual(d["arena_before"], 192 if "tail_pad" in rules else 128)
                 self.assertIn("+0 B, as allowed", text)
-        # What is gone counts too, and what grew is still more.
+        # Removed buffers count too, and grown ones are still more.
         old = self.file("o.csv", "# of release 1\n\nid,lower,upper,size,offset\nx,0,2,1,64\ny,0,2,1,0\n")
         less = self.file("less.json", {"format": "berth-problem/1", "size_granularity": 64, "buffers": buffers[1:]})
         self.assertEqual(self.diff(less, old, 0)[0]["arena_before"], 128)
@@ -84,7 +84,7 @@ class Diff(unittest.TestCase):
         self.assertEqual((got.returncode, got.stdout), (2, ""))
         self.assertIn("slabs.csv: its sizes exceed 64 bits", got.stderr)
 
-    # Where conflicts replace lifetimes, a reversed one is no fault.
+    # A reversed lifetime is no fault if conflicts replace lifetimes.
     def test_a_lifetime_that_conflicts_replace(self):
         problem = self.file("p.json", {"format": "berth-problem/1", "conflicts": [["x", "y"]], "buffers": [
             {"id": "x", "size": 8, "lower": 5, "upper": 2}, {"id": "y", "size": 8, "lower": 0, "upper": 2}]})
@@ -105,7 +105,7 @@ class Diff(unittest.TestCase):
                 self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
                 self.assertIn(says, got.stderr)
 
-    # Whatever changed: the buffers' growths add up to that of the peak.
+    # The buffers' growths add up to that of the peak, for any change.
     def test_the_growths_add_up(self):
         random.seed(5)
         for _ in range(20):
@@ -203,12 +203,12 @@ class Diff(unittest.TestCase):
             self.assertEqual((text.returncode, text.stderr), (status, ""))
             return json.loads(got.stdout), text.stdout
 
-        # Two blocks held 4104 and one does: the live one is told.
+        # Two blocks held 4104 and one does: the answer is the live one.
         d, text = who("4104", 0)
         self.assertEqual((d["state"], d["block"]["address"], d["block"]["place"], d["block"]["thread"]), ("alive", 4100, "b.cpp:9", 3))
         self.assertEqual((d["below"], d["above"]["address"]), (None, 8192))
         self.assertIn("0x1008: byte 4 of the block of 8 B at 0x1004, asked for at b.cpp:9", text)
-        # Of those that are gone the last one, which was smaller than the one before.
+        # The answer among freed blocks is the last one, which was smaller than the one before.
         d, text = who("0x1010", 1)
         self.assertEqual((d["state"], d["block"]["size"], d["block"]["freed_us"], d["block"]["freed_place"]), ("freed", 60, 3, "a.cpp:7"))
         self.assertIn("freed  at a.cpp:7 by thread 1, 3.000 us", text)

@@ -108,8 +108,8 @@ class EngineLogs(unittest.TestCase):
         got = self.answer("report", pickle.dumps(fine), 0)
         self.assertIsNone(got["failed"])
 
-    # Sixteen blocks of 20 MiB, all freed, fourteen of their segments given back and taken by somebody else: what was
-    # alive at the start is no reason why a pool of what is left would not serve what comes then.
+    # Sixteen blocks of 20 MiB, all freed, fourteen of their segments given back and taken by another program. A pool of
+    # the rest may serve the later requests, whatever was alive at the start.
     def test_what_was_given_back_before_is_not_needed(self):
         base, trace = 0x7F0000000000, []
         for action in ("segment_alloc", "alloc", "free_completed"):

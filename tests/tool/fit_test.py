@@ -11,7 +11,7 @@ import tflite
 
 BERTH = sys.argv.pop(1)
 
-# x is 100 bytes an n, y 50 an m, and they live together: n * 100 + m * 50 in all, which no plan goes below.
+# x is 100 bytes an n, y 50 an m, and they live together: no plan is below n * 100 + m * 50.
 PROBLEM = {
     "format": "berth-problem/1",
     "dimensions": [{"name": "n", "least": 1, "most": 1000}, {"name": "m", "least": 1, "most": 10}],

@@ -149,7 +149,7 @@ class Run(unittest.TestCase):
         self.write(relu())
         self.assertNotIn("notes", json.loads(call("plan", self.model, "--dim", "n=2", "--json").stdout))
 
-    # Nothing says what the branch needs, so that no plan is the least.
+    # The branch's need is unknown, so that no plan is the least.
     def test_a_plan_that_does_not_count_all_is_not_called_optimal(self):
         name = field(12, field(1, "t"))
         graphs = b"".join(field(5, field(1, which) + field(20, 5) + field(6, field(1, field(1, "x") + field(2, "t") +

@@ -143,7 +143,7 @@ class View(unittest.TestCase):
             self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
             self.assertIn(says, got.stderr)
 
-    # What differs was listed of all memories, and a row of another one brought an empty place into view.
+    # The differences were those of all memories, and a row of another one brought an empty place into view.
     def test_two_plans_of_several_memories(self):
         if shutil.which("node") is None:
             self.skipTest("no node to run the page's script")

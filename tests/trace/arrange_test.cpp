@@ -77,7 +77,7 @@ TEST(arrange, a_free_of_another_size_is_of_an_older_block) {
   EXPECT_EQ(late.orphans.size(), 1u);
 }
 
-// Where records were dropped, the free of another block may be the only one that there is.
+// The free of another block may be the only one left if records were dropped.
 TEST(arrange, a_free_has_its_blocks_size) {
   const auto out = arrange({{make(a, 64, 1), 0, 1, 20}, {make(a, 64, 2), 0, 3, 20}, {make(f, 64, 3), 0, 4, 20}});
   ASSERT_EQ(out.events.size(), 3u);
@@ -110,8 +110,8 @@ TEST(arrange, what_comes_after_a_free_that_never_came_keeps_its_place) {
   EXPECT_TRUE(out.orphans.empty());
 }
 
-// Threads take and free blocks of a few addresses; each stamps at random. Whatever the stamps leave open, every address
-// must see its events by turns, and what is alive at the end must be right.
+// Threads take and free blocks of a few addresses; each stamps at random. Every address must see its events by turns,
+// and the live blocks at the end must be right, whatever the stamps leave open.
 RC_GTEST_PROP(arrange, finds_what_is_alive_whatever_the_stamps, ()) {
   const auto steps = *rc::gen::container<std::vector<std::pair<int, int>>>(
       rc::gen::pair(rc::gen::inRange(0, 3), rc::gen::inRange(0, 6)));
@@ -215,8 +215,8 @@ RC_GTEST_PROP(forget_pairs, takes_out_exactly_the_pairs, ()) {
 }
 
 // Three threads write into chunks of eight records, which are closed, folded as the recorder does it, and settled, at
-// random. What is alive in the end must be right, and where every event has a stamp of its own, so that the order is
-// known, who asked for it.
+// random. The live blocks at the end must be right. So must the place of each request if every event has a stamp of its
+// own.
 struct history {
   std::vector<std::unique_ptr<chunk>> made;
   std::array<chunk*, 3> open{};

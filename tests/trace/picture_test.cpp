@@ -149,7 +149,7 @@ TEST(chrome, events_have_their_real_times) {
 
 TEST(picture, loads_nothing_from_outside) {
   std::string html = to_html({});
-  // The name of what an exported file is written in: nobody asks that address.
+  // The name of an exported file's language: no program asks that address.
   constexpr std::string_view space = "xmlns=\"http://www.w3.org/2000/svg\"";
   ASSERT_THAT(html, HasSubstr(space));
   html.erase(html.find(space), space.size());

@@ -72,7 +72,7 @@ TEST(recorder, a_leak_has_its_file_and_line) {
   p.free(kept);
 }
 
-// Who has no lines says its name alone, as berth_torch and functions of C that are called without their macros do.
+// A caller without lines gives its name alone, as berth_torch and functions of C called without their macros do.
 TEST(recorder, a_place_without_a_line_is_told) {
   berth::stream queue{berth::device::host()};
   berth::pool p{berth::device::host(), {.report_leaks = false}};
@@ -487,8 +487,8 @@ TEST(recorder, goes_on_and_ends_in_the_child_of_a_fork) {
   r->stop();
 }
 
-// A thread of the child may have the thread register, and so the lane, of one that is not there and was between two
-// chunks when the fork came.
+// A thread of the child may have the thread register, and so the lane, of one that does not exist there. The old thread
+// was between two chunks at the fork.
 TEST(recorder, threads_of_a_child_go_on_where_others_changed_chunks) {
   SKIP_UNDER_TSAN();
   SKIP_UNDER_ASAN();  // threads allocate while this one forks

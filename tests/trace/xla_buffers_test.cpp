@@ -113,7 +113,7 @@ TEST(xla_buffers, a_buffer_that_comes_again) {
   EXPECT_EQ(read->unmatched, 1u);
 }
 
-// HeapSimulator::RunComputation: an operand that is written over is freed, and its memory shared in the next event; the
+// HeapSimulator::RunComputation frees an operand that is written over, and shares its memory in the next event. The
 // values of one buffer (a loop's) leave other events between.
 TEST(xla_buffers, what_is_shared_after_its_free_was_never_free) {
   const std::string sizes = buffer(1, 320) + buffer(2, 320) + buffer(3, 64);

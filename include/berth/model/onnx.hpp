@@ -25,8 +25,8 @@
 namespace berth::model {
 
 // Reads a model that runs. `said` has the sizes of dimensions that the file leaves open ("batch" = 1), by name or by
-// place ("x.0": the first of x). Also "x.length" of an input that is a sequence, whose tensors are "x[0]" and so on, and
-// "x.present" = 0 for an optional left out. Throws input_error:
+// place ("x.0": the first of x). Also "x.length" of an input that is a sequence, whose tensors are "x[0]" and so on,
+// and "x.present" = 0 for an optional left out. Throws input_error:
 // * the file is not ONNX, or truncated;
 // * it has an operator or attribute unknown to its opset, or one that has changed after opset 25;
 // * nodes form a cycle, a dimension is left open, or a shape exceeds the limits of description.hpp;

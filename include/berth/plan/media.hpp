@@ -49,8 +49,8 @@ struct vdec_scenario {
 // no video).
 [[nodiscard]] result<problem> vdec_problem(const vdec_scenario& s);
 
-// The bytes that one allocation for each buffer takes of the device: rounded as the driver does, and to pages (4 KiB up
-// to 1 MiB, 2 MiB above). Frames and packets of a stream are allocated once: those alive at a time.
+// The bytes of the device with one allocation for each buffer. They are rounded as the driver does, and to pages (4 KiB
+// up to 1 MiB, 2 MiB above). Frames and packets of a stream are allocated once: those alive at a time.
 struct separate_allocations {
   bytes rounded = 0;
   bytes in_pages = 0;

@@ -17,18 +17,18 @@ struct replanned {
   bool fewest = false;    // proved: no plan in an arena as small moves fewer
 };
 
-// As solve(), with every buffer kept at before[i], where the arena allows it; nothing for a buffer that is new. The
-// arena is never larger than solve()'s by more than the tolerance: it comes first, then the number of buffers kept
-// (each counts the same, whatever its size). Hints in the problem count only for buffers that are new. Offsets are kept
-// in the memory that a buffer gets, which is chosen as solve() chooses it; a buffer in another memory or slab counts as
-// moved where `before_memory` or `before_slab` say where it was (by buffer; empty: unknown).
+// Plans as solve() does and keeps every buffer at before[i] if the arena allows it; a new buffer has no such offset.
+// The arena comes first: it is never above solve()'s by more than the tolerance. Then the number of buffers kept
+// counts, whatever their sizes. Hints of the problem count only for new buffers. solve()'s rules choose each buffer's
+// memory, and offsets are kept in that memory. A buffer in another memory or slab than `before_memory` or `before_slab`
+// says counts as moved (by buffer; empty: unknown).
 //
-// The former plan is a candidate itself, and so is one that ejection chains repair where it no longer fits: either is
-// taken where it moves fewer buffers and its arena is at most `tolerance` (0 to 1) above the new one. So shrinking a
-// buffer never raises the arena, and with a tolerance of 0.01 nothing moves that saves less than a hundredth.
+// The former plan is a candidate; if it no longer fits, its repair by ejection chains is one. A candidate wins if it
+// moves fewer buffers and its arena is at most `tolerance` (0 to 1) above the new one. Shrinking a buffer so never
+// raises the arena, and with a tolerance of 0.01 no buffer moves to save less than a hundredth.
 //
-// effort::fast tries once to keep all and place the rest around them. Costs a solve() and the search for places; with
-// slabs, several memories, penalties or hints of the problem's own up to two. Error: as solve(); or one number too few.
+// effort::fast tries once to keep all offsets and places the rest around them. Costs a solve() and the search for
+// places; up to two with slabs, several memories, penalties or hints. Error: as solve(); or a span of another length.
 [[nodiscard]] result<replanned> replan(const problem& p, std::span<const std::optional<bytes>> before,
                                        const options& o = {}, std::span<const index> before_memory = {},
                                        std::span<const index> before_slab = {}, double tolerance = 0);

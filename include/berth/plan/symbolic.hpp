@@ -69,8 +69,8 @@ struct symbolic_plan {
 
 // Proves the plan for all values at once, with code of its own. A chain of supports puts one of any two conflicting
 // buffers above the other, so that evaluate() cannot let them overlap. Returns the first violation, or nothing. Checks
-// the shape (an order of the buffers, supports from below), the pairs, then arena and offsets of plan.most, which may
-// have no offsets (`number`: the order's value). Contract: solve_symbolic() would accept the problem. O(n log n) if
+// the shape (an order of the buffers, supports from below), the pairs, then arena and offsets of plan.most. It may have
+// no offsets (`number`: the order's value). Contract: solve_symbolic() would accept the problem. O(n log n) if
 // neighbours rest on each other directly, as in solve_symbolic()'s plans; at worst O(n / 64 * supports).
 [[nodiscard]] std::optional<violation> verify(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan);
 

@@ -17,8 +17,8 @@ struct violation {
   bytes number = 0;       // the offset, arena or capacity that the text speaks of
 };
 
-// Returns the first violation, or nothing. Checks in this order: shape (an offset for every buffer, in a memory it may
-// live in), alignment, pins, groups, capacity and slabs, reserved ranges, overlaps, separations. Checks the plan's own
+// Returns the first violation, or nothing. Checks first the shape: an offset for every buffer, in a memory it may live
+// in. Then alignment, pins, groups, capacity and slabs, reserved ranges, overlaps, separations. Checks the plan's own
 // figures last (arena, bound, reuse penalty). A plan without offsets violates the shape. Contract: validate() passed.
 // O(n log n): a sweep over time keeps the live blocks in the order of their offsets.
 [[nodiscard]] std::optional<violation> verify(const problem& p, const plan& answer);

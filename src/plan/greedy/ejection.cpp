@@ -18,14 +18,14 @@ class ejector {
     units largest = 1;
     for (const item& it : in.items) largest = std::max(largest, it.size);
     for (std::uint32_t i = 0; i < in.items.size(); ++i) {
-      // What is large or lives long is hard to place: the life, times the share of the largest size to the power 3/4.
+      // Large and long-lived items are hard to place: the life, times the share of the largest size to the power 3/4.
       const double share = static_cast<double>(in.items[i].size) / static_cast<double>(largest);
       hardness_[i] = 1 + static_cast<std::int64_t>(std::sqrt(share) * std::sqrt(std::sqrt(share)) *
                                                    static_cast<double>(beside_.life(i)) * 0x1p12);
     }
   }
 
-  // Whether all ends at or below `target`; if so, in `offsets`. What overlaps those kept is thrown out first.
+  // Returns whether all end at or below `target`, then in `offsets`. Throws out what overlaps the kept items first.
   bool run(std::vector<units>& offsets, units target, std::uint64_t most_looks, const patience& wait,
            const kept_items& kept = {}) {
     out_.clear();
@@ -63,7 +63,7 @@ class ejector {
 
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
 
-  // How many at the most for one item.
+  // Returns the most looks around one item.
   [[nodiscard]] std::uint64_t most_looks_at_once() const {
     std::uint64_t most = 0;
     for (std::uint32_t i = 0; i < in_.items.size(); ++i) {
@@ -93,7 +93,7 @@ class ejector {
 
   [[nodiscard]] bool is_pinned(std::uint32_t i) const { return in_.items[i].pin != no_offset; }
 
-  // False: the wait is over.
+  // Throws out what overlaps the kept items. Returns false if the wait is over.
   bool clear_around(const kept_items& kept, const patience& wait) {
     for (const std::uint32_t i : kept.items) {
       const place& own = places_[i];
@@ -123,7 +123,7 @@ class ejector {
     return i;
   }
 
-  // near_: the neighbours of item i that are placed, each once.
+  // Fills near_ with the placed neighbours of item i, each once.
   void look_around(std::uint32_t i) {
     near_.clear();
     looks_ += beside_.gone_through(i) / policy::ranges_passed_a_look;
@@ -142,7 +142,7 @@ class ejector {
     });
   }
 
-  // The lowest of the cheapest places for item i; no_offset where pinned items leave none.
+  // Returns the lowest of the cheapest places for item i; no_offset if pinned items leave none.
   units cheapest_place(std::uint32_t i, units target) {
     const item& it = in_.items[i];
     look_around(i);

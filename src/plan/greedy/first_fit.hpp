@@ -1,7 +1,7 @@
-// First fit by neighbours: the placed items that conflict with one are collected, and the lowest offset that none of
-// them forbids is taken. It serves every constraint that an instance can express. Up to some thousand items of one
-// lifetime each a list of all placed items in address order is faster. Where thousands are alive together a pass by
-// occupancy is cheaper than both.
+// First fit by neighbours: collects the placed items that conflict with one, and takes the lowest offset that none of
+// them forbids. It serves every constraint that an instance can express. A list of all placed items in address order is
+// faster up to some thousand items of one lifetime each. A pass by occupancy is cheaper than both if thousands are
+// alive together.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ class first_fit {
   std::vector<forbidden> near_;
 };
 
-// Lowers `best` by first fit in several orders, as long as the next pass stays within `most_looks`: by size, area,
-// birth, number of conflicts and death, and by size and area without regard to alignment. Returns what it took.
+// Lowers `best` by first fit by size, area, birth, number of conflicts, death and time, and by size and area without
+// regard to alignment. Stops before a pass that would exceed `most_looks`. Returns the looks taken.
 std::uint64_t lower_by_orders(const instance& in, layout& best, units target, std::uint64_t most_looks,
                               const patience& wait);
 

@@ -1,6 +1,6 @@
 // Addresses as an allocator at run time has them: stretches that are taken, and holes between them.
 //
-// Few holes are looked through one by one, which no order of them beats. Where there have been many, they are sorted by
+// Few holes are looked through one by one, which no order of them beats. Once there have been many, they are sorted by
 // size too, and the tightest is found in O(log holes).
 #pragma once
 
@@ -31,18 +31,18 @@ class free_list {
     last_ = none;
   }
 
-  // A stretch of `size` bytes above all others.
+  // Takes a stretch of `size` bytes above all others.
   std::uint32_t stack(bytes size, bytes alignment) {
     const std::uint32_t b = extend(size, alignment);
     return cut(b, align_up(stretches_[b].lo, alignment), size);
   }
 
-  // A hole above all others, up to `top`.
+  // Adds a hole above all others, up to `top`.
   void extend_to(bytes top) {
     if (this->top() < top) extend(top - this->top(), 1);
   }
 
-  // The stretch of `size` bytes that is taken.
+  // Takes a stretch of `size` bytes, and returns it.
   std::uint32_t take(bytes size, bytes alignment, choice how) {
     if (sorted_ && how == choice::tightest) return take_tightest(size, alignment);
     std::uint32_t best = none;
@@ -114,7 +114,7 @@ class free_list {
     return {stretches_[b].hi - stretches_[b].lo, stretches_[b].lo, b};
   }
 
-  // As take() of the tightest: only holes that alignment makes too small lie before the one that is found.
+  // Takes the tightest hole as take() does. Only holes that alignment makes too small lie before it.
   std::uint32_t take_tightest(bytes size, bytes alignment) {
     for (auto h = by_size_.lower_bound({size, 0, none}); h != by_size_.end(); ++h) {
       ++looked_at_;
@@ -159,13 +159,13 @@ class free_list {
     stretches_[at] = b;
     return at;
   }
-  // Hole b is [stretches_[b].lo, hi) from now on.
+  // Moves the end of hole b to `hi`.
   void resize(std::uint32_t b, bytes hi) {
     if (sorted_) by_size_.erase(sized_of(b));
     stretches_[b].hi = hi;
     if (sorted_) by_size_.insert(sized_of(b));
   }
-  // Stretch b, a hole, ends at `at` from now on; the hole above it is returned.
+  // Cuts hole b at `at`, and returns the hole above it.
   std::uint32_t split(std::uint32_t b, bytes at) {
     const std::uint32_t upper = make({at, stretches_[b].hi, b, stretches_[b].above, none});
     if (stretches_[b].above != none) stretches_[stretches_[b].above].below = upper;
@@ -182,7 +182,7 @@ class free_list {
     if (last_ == above) last_ = b;
     spare_.push_back(above);
   }
-  // A hole at the top, from the last hole on if there is one.
+  // Makes a hole at the top, from the last hole on if there is one.
   std::uint32_t extend(bytes size, bytes alignment) {
     if (last_ == none || stretches_[last_].hole == none) {
       const bytes top = this->top();

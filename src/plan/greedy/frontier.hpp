@@ -1,8 +1,8 @@
 // The live buffers of a sweep over time with the gaps between them: a value that a particle search can copy.
 //
 // The sweep knows every death in advance. A buffer goes to the gap whose neighbour dies when it does, so that holes
-// join later; a tight gap is better than a wide one, and a gap that does not raise the top is better than any that
-// does. Scores are whole numbers, so that they are the same on every machine.
+// join later. A tight gap is better than a wide one. A gap that does not raise the top is better than any that does.
+// Scores are whole numbers, so that they are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct passed {
   units size = 0, alignment = 1;
 };
 
-// What a pass prefers, in parts of 256.
+// The preferences of a pass, in parts of 256.
 struct preference {
   std::int64_t waste = 768;  // of leaving a part of a gap, beside a neighbour that dies a mean life apart
   std::int64_t noise = 0;    // at random, more

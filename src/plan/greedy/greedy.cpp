@@ -19,8 +19,8 @@ struct attempt {
   bool at_fast = false;
 };
 
-// By breadth is the one that large networks reward. What is hard to align comes before what fills the holes that it
-// leaves; sizes that are nearly equal are best taken in time, either way.
+// Large networks reward the order by breadth. Items that are hard to align come before those that fill the holes left
+// by them. Items of nearly equal sizes are best taken in time, either way.
 constexpr std::array<attempt, 5> portfolio{{{order::breadth, "first_fit/breadth"},
                                             {order::size, "first_fit/size", true},
                                             {order::birth, "first_fit/birth", true},
@@ -33,7 +33,7 @@ std::uint64_t lifetime_of(const instance& in, const item& it) {
   return sum;
 }
 
-// Sections by falling height; an item comes when the first of its sections does, the tallest item first.
+// Returns by item the rank of its tallest section; sections are ranked by falling height.
 std::vector<std::uint64_t> breadth_rank(const instance& in) {
   const std::vector<units> height = section_heights(in);
   std::vector<std::uint32_t> by_height(in.sections);
@@ -60,7 +60,7 @@ std::vector<std::uint64_t> breadth_rank(const instance& in) {
   return key;
 }
 
-// By rising offset, so that each goes to the end of the occupancy's sorted lists when it is inserted.
+// Returns pinned items by rising offset, so that each goes to the end of the occupancy's sorted lists.
 std::vector<std::uint32_t> pinned_items(const instance& in) {
   std::vector<std::uint32_t> pinned;
   for (std::uint32_t i = 0; i < in.items.size(); ++i) {
@@ -77,8 +77,8 @@ void stack_above(const instance& in, std::span<const std::uint32_t> items, units
   }
 }
 
-// Places items above `top` in the order given, lowest offset first, as if nothing lay below; what is left where too
-// much was looked at, on top of all of it. `taken` forgets what it had.
+// Places items above `top` in the order given, lowest offset first, as if nothing lay below. Stacks the rest on top of
+// all of it once the looks are spent. `taken` forgets its items.
 void fit_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> items, units top,
                std::vector<units>& offsets) {
   taken.clear();
@@ -97,7 +97,7 @@ void fit_above(const instance& in, occupancy& taken, std::span<const std::uint32
   stack_above(in, items.subspan(placed), end, offsets);
 }
 
-// Places items above `top` by a sweep over time, each as if it lived from the beginning of its first lifetime to the
+// Places items above `top` by a sweep over time. Each counts as alive from the beginning of its first lifetime to the
 // end of its last.
 void sweep_above(const instance& in, std::span<const std::uint32_t> items, units top, std::vector<units>& offsets) {
   timeline line;
@@ -109,7 +109,7 @@ void sweep_above(const instance& in, std::span<const std::uint32_t> items, units
     offsets[i] = 0;
     if (ranges.empty()) continue;  // a group of empty buffers
     swept.push_back(i);
-    // Padded, so that what is aligned from `top` on stays within.
+    // Padded, so that an item aligned from `top` on stays within.
     line.rectangles.push_back(
         {ranges.front().first, ranges.back().last, static_cast<bytes>(it.size + it.alignment - 1), 1, 0});
   }
@@ -122,7 +122,7 @@ void sweep_above(const instance& in, std::span<const std::uint32_t> items, units
   }
 }
 
-// Of the items those that lie on one that a link keeps apart from them; of two the smaller one.
+// Returns the items that overlap one that a link keeps apart from them; of a pair the smaller one.
 std::vector<std::uint32_t> that_links_forbid(const instance& in, std::span<const std::uint32_t> items,
                                              const std::vector<units>& offsets) {
   std::vector<bool> is_among(in.items.size(), false);
@@ -142,8 +142,8 @@ std::vector<std::uint32_t> that_links_forbid(const instance& in, std::span<const
   return out;
 }
 
-// Places items above `top`: where conflicts are given by first fit; else swept, and what lies on what it is to be apart
-// from above that. Where nobody waits one on the other.
+// Places items above `top`: by first fit if conflicts are given; else by a sweep, and those that links forbid there
+// above the rest. Stacks them if no caller waits.
 void place_above(const instance& in, occupancy& taken, std::span<const std::uint32_t> items, units top,
                  std::vector<units>& offsets, const patience& wait) {
   if (nobody_waits(in, wait)) return stack_above(in, items, top, offsets);
@@ -168,7 +168,7 @@ std::vector<std::uint32_t> sorted_items(const instance& in, const std::vector<st
 }
 
 std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait, bool aligned_first) {
-  // Sorted by rising numbers: what is to come first is counted down from the top.
+  // Sorted by rising numbers: values that come first when large are counted down from the top.
   struct keyed {
     std::array<std::uint64_t, 3> by;
     std::uint32_t item;

@@ -29,27 +29,27 @@ enum class order : std::uint8_t {
   degree,   // what conflicts longest, then what is largest
 };
 
-// The items without the pinned ones, in the given order; ties by index.
-// In any order where the wait is over. `aligned_first`: whether orders by size and area put alignment before them.
+// Returns the items without the pinned ones in the given order, ties by index; in any order if the wait is over.
+// `aligned_first` puts alignment first in the orders by size and area.
 [[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, order by, const patience& wait = {},
                                                       bool aligned_first = true);
 
-// By falling degree, then size.
+// Returns the items without the pinned ones by falling degree, then size.
 [[nodiscard]] std::vector<std::uint32_t> sorted_items(const instance& in, const std::vector<std::uint32_t>& degrees);
 
-// Places pinned items, then `items` in turn; those that are left when the wait is over, above all others: as a
-// sweep over time lays them, and above that what then lies on what a link keeps apart from it; by first fit, as long as
-// that takes little, where conflicts are given; or one on the other where there are too many.
+// Places pinned items, then `items` in turn. Items left when the wait is over go above all others, as a sweep over time
+// lays them. Above these go the ones that a link forbids there. First fit places them, as long as that takes little, if
+// conflicts are given. Too many items are stacked one on the other.
 [[nodiscard]] layout place_in_order(const instance& in, occupancy& taken, const std::vector<std::uint32_t>& items,
                                     const patience& wait = {});
 
-// The best of `best` and the portfolio, which ends early at `goal`; what ends above the target in the first order is
-// then placed first, some rounds. Effort fast: one pass. What an order has not placed when the wait is over is put
-// above the rest, as place_in_order() does it. `show`, if any, is shown what was best on the way.
+// Returns the best of `best` and the portfolio, which ends early at `goal`. Items that end above the target in the
+// first order move to its front, some rounds. Effort fast takes two orders and no rounds. Items that have no place when
+// the wait is over are put above the rest by place_in_order(). `show`, if any, gets the best layout after each order.
 [[nodiscard]] layout try_orders(const instance& in, units target, units goal, effort level, layout best,
                                 const patience& passes, const std::function<void(const layout&)>& show = {});
 
-// Whether the caller's wait is over and the items are too many to finish what was begun.
+// Returns whether the caller's wait is over and the items are too many to finish the work begun.
 [[nodiscard]] bool nobody_waits(const instance& in, const patience& wait);
 
 [[nodiscard]] units arena_of(const instance& in, const std::vector<units>& offsets);

@@ -1,5 +1,5 @@
-// Which items conflict: ranges by the section in which they start, for some sections the ranges that live across them,
-// and links. No pair is stored. O(ranges + sections).
+// The conflicts of items: ranges by the section in which they start, the ranges that live across some sections, and
+// links. No pair is stored. O(ranges + sections).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ class neighbours {
  public:
   explicit neighbours(const instance& in);
 
-  // How much an item conflicts, about: its sections, and what only links know.
+  // Returns about how much an item conflicts: its sections and links.
   [[nodiscard]] std::uint64_t life(std::uint32_t i) const {
     std::uint64_t sum = in_.links_of(in_.items[i]).size();
     for (const section_range& r : in_.ranges_of(in_.items[i])) sum += r.last - r.first;
     return sum;
   }
 
-  // Whether each() may name a pair more than once.
+  // Returns whether each() may name a pair more than once.
   [[nodiscard]] bool may_repeat() const { return may_repeat_; }
 
-  // What each() goes through, whether or not it conflicts: it calls no more often.
+  // Returns how many ranges and links each() goes through: it calls f no more often.
   [[nodiscard]] std::uint64_t gone_through(std::uint32_t i) const {
     const item& it = in_.items[i];
     std::uint64_t sum = it.links_last - it.links_first;

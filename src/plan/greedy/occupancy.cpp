@@ -23,7 +23,7 @@ void occupancy::clear() {
 
 void occupancy::insert(std::uint32_t i, units offset) {
   offsets_[i] = offset;
-  // Whether there was something to add.
+  // Adds an interval. Returns whether the list changed.
   const auto add = [this](taken_list& list, units lo, units hi) {
     // The intervals that touch [lo, hi] are merged into one.
     auto first = std::lower_bound(list.begin(), list.end(), lo, [](const taken& t, units v) { return t.hi < v; });
@@ -129,7 +129,7 @@ void occupancy::collect(std::uint32_t i) {
   }
 }
 
-// The lowest aligned offset from x on that no list forbids. Cursors only move forward.
+// Returns the lowest aligned offset from x on that no list forbids. Cursors only move forward.
 units occupancy::lift(units x, units alignment) {
   x = round_up(x, alignment);
   std::size_t agreed = 0;

@@ -1,9 +1,9 @@
-// Which offsets are taken, section by section: a segment tree over sections whose nodes hold merged intervals.
+// The offsets taken, section by section: a segment tree over sections whose nodes hold merged intervals.
 //
-// A tree node keeps two sorted lists of disjoint intervals: `whole`, taken throughout the node's sections by an item
-// that covers them all, and `any`, taken in at least one of them. What an item of some range of sections must avoid is
-// the union of `any` over the O(log n) tree nodes that tile the range and `whole` over their ancestors. First and best
-// fit leapfrog through these lists; no conflict graph is ever built. Merged lists stay short where packing is dense.
+// A tree node keeps two sorted lists of disjoint intervals. `whole` has those that an item covering all sections of the
+// node takes; `any` has those taken in at least one of them. An item must avoid the union of `any` over the O(log n)
+// tree nodes that tile its sections, and of `whole` over their ancestors. First and best fit leapfrog through these
+// lists; no conflict graph is ever built. Merged lists stay short where packing is dense.
 #pragma once
 
 #include <vector>
@@ -19,19 +19,19 @@ class occupancy {
   // Forgets all items.
   void clear();
 
-  // Item i lies at `offset` from now on.
+  // Puts item i at `offset`.
   void insert(std::uint32_t i, units offset);
 
-  // The lowest free aligned offset for item i from `from` on, given the items inserted.
+  // Returns the lowest free aligned offset for item i from `from` on.
   [[nodiscard]] units find(std::uint32_t i, units from = 0);
 
-  // Whether item i may lie at `offset`.
+  // Returns whether item i may lie at `offset`.
   [[nodiscard]] bool is_free(std::uint32_t i, units offset);
 
   [[nodiscard]] units offset(std::uint32_t i) const noexcept { return offsets_[i]; }
   [[nodiscard]] const std::vector<units>& offsets() const noexcept { return offsets_; }
 
-  // How much was looked at so far, in intervals.
+  // Returns how many intervals were looked at so far.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
  private:

@@ -41,7 +41,7 @@ class outward {
     std::sort(before_.begin(), before_.end(), backwards);
   }
 
-  // What one pass over all items takes is known after the first.
+  // Returns the looks so far. After the first pass that is what one takes.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
   [[nodiscard]] bool was_cut() const noexcept { return cut_; }
 
@@ -137,7 +137,7 @@ class outward {
     }
   }
 
-  // The first is the best one.
+  // Keeps the `most` particles of the lowest tops, the best one first.
   static void keep_lowest(std::vector<particle>& now, std::size_t most) {
     std::vector<std::uint32_t> rank(now.size());
     std::iota(rank.begin(), rank.end(), 0U);

@@ -1,9 +1,9 @@
 // Sweeps outwards from the tallest section, with particles.
 //
 // The buffers of that section are stacked without a hole. From there one sweep goes forwards in time and one backwards
-// (greedy/frontier.hpp). With several particles all sweeps advance by a part of a mean life with random preferences;
-// then the third with the lowest tops, and of these the fewest gaps, replaces the others: a beam over time. Decision
-// 0036 says what it gains.
+// (greedy/frontier.hpp). With several particles all sweeps advance by a part of a mean life with random preferences.
+// Then the third with the lowest tops, and the fewest gaps among equals, replaces the others: a beam over time.
+// Decision 0036 says what it gains.
 #pragma once
 
 #include <cstdint>

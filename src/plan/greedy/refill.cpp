@@ -57,7 +57,7 @@ void refill::settle(state& s, std::uint32_t t) const {
   if (s.left[t] == 0) s.h[t] = high;
 }
 
-// Raises the segment to the lowest of its neighbours and of what stays above it.
+// Raises the segment to the lowest of its neighbours and of the items that stay above it.
 bool refill::raise(state& s, std::uint32_t a, std::uint32_t b, height limit) const {
   height wall = std::min(a > 0 ? s.h[a - 1] : high, b < sections_ ? s.h[b] : high);
   for (std::uint32_t t = a; t < b; ++t) wall = std::min(wall, s.ceil[t]);
@@ -92,7 +92,7 @@ bool refill::fits(const state& s, std::uint32_t i, std::uint32_t a, std::uint32_
   return at + it.size <= least;
 }
 
-// Offers what fits at one of the ends of the segment; what fits within only where nothing does.
+// Offers items that fit at one of the ends of the segment; others only if none does.
 void refill::offer(const state& s, std::uint32_t from, std::uint32_t a, std::uint32_t b, std::uint64_t& random) {
   const height at = s.h[a], left = a > 0 ? s.h[a - 1] : high, right = b < sections_ ? s.h[b] : high;
   const std::size_t before = children_.size();
@@ -118,7 +118,7 @@ void refill::offer(const state& s, std::uint32_t from, std::uint32_t a, std::uin
   }
 }
 
-// Raises the lowest segment until something fits. False: nothing does below the limit.
+// Raises the lowest segment until an item fits. Returns false if none does below the limit.
 bool refill::offer_at_lowest(state& s, std::uint32_t from, height limit, std::uint64_t& random) {
   const std::size_t before = children_.size();
   for (std::uint32_t a = 0, b = 0; lowest(s, a, b);) {
@@ -130,7 +130,7 @@ bool refill::offer_at_lowest(state& s, std::uint32_t from, height limit, std::ui
   return false;
 }
 
-// The first state; how many items are to be placed, or none where that is hopeless.
+// Makes the first state. Returns how many items are to be placed, or 0 if that is hopeless.
 std::size_t refill::begin(const std::vector<units>& offsets, const std::vector<char>& stays, height limit) {
   for (auto* lists : {&starts_, &ends_}) {
     for (auto& list : *lists) list.clear();
@@ -172,7 +172,7 @@ std::size_t refill::begin(const std::vector<units>& offsets, const std::vector<c
   return root.lb < limit ? count : 0;
 }
 
-// The children of all states: at their lowest segment, and where that is given up once or twice.
+// Offers the children of all states: at their lowest segment, and with that given up once or twice.
 void refill::expand(std::size_t live, std::size_t width, height limit, std::uint64_t& random) {
   children_.clear();
   raised_count_ = 0;
@@ -191,7 +191,7 @@ void refill::expand(std::size_t live, std::size_t width, height limit, std::uint
   }
 }
 
-// Makes the states of the best children, of equal sets of items one; how many.
+// Makes the states of the best children, one for equal sets of items. Returns how many.
 std::size_t refill::choose(std::size_t width) {
   const std::size_t most = std::min(children_.size(), width * 3);
   std::partial_sort(

@@ -1,9 +1,9 @@
 // A beam over skylines that places some items of a layout again around those that stay.
 //
 // A state is one height for each section and the set of items placed. A step places one item into the lowest segment;
-// where none fits, the segment rises to its lower neighbour, and that room is lost. The height of a section, its load
-// that is not placed and the items that stay above it bound the top from below, so states at the limit are dropped. The
-// order of states is a random mixture of five measures (refill_weights). All scores are whole numbers.
+// where none fits, the segment rises to its lower neighbour, and that room is lost. A section's height, its load to
+// place and the items that stay above it bound the top from below. States at the limit are dropped. The order of states
+// is a random mixture of five measures (refill_weights). All scores are whole numbers.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class refill {
   // Contract: has_lifetimes_only(in), no alignments, and twice `bound`, the height of the tallest section, below 2^30.
   refill(const instance& in, units bound);
 
-  // Places the items that `stays` does not mark, so that all ends below `limit`. False, with the offsets as they were,
-  // where `width` states find nothing or the wait is over.
+  // Places the items that `stays` does not mark, so that all end below `limit`. Returns false, with the offsets as they
+  // were, if `width` states find nothing or the wait is over.
   bool run(std::vector<units>& offsets, const std::vector<char>& stays, std::size_t width, units limit,
            const refill_weights& by, std::uint64_t& random, const patience& wait);
 

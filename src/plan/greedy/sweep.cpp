@@ -20,8 +20,7 @@ bool sweeps_serve(const buffer& b) {
   return b.lifetimes.empty() && !b.offset && !b.alias_group;
 }
 
-// Lowers and uppers as steps between the ticks at which something happens.
-// False: the wait is over.
+// Counts lowers and uppers as steps between the ticks at which something happens. Returns false if the wait is over.
 bool count_in_steps(const problem& p, timeline& line, const patience& wait) {
   std::vector<tick>& at = line.sparse;
   at.reserve(2 * p.buffers.size());
@@ -56,8 +55,8 @@ std::optional<timeline> make_timeline(const problem& p, const patience& wait) {
     last = std::max(last, b.live.upper);
     bytes alignment = p.alignment_of(i);
     if (!p.memories.empty()) alignment = std::lcm(alignment, p.memories[0].alignment);
-    // Only the low 32 bits for now: the first tick, known after the loop, is taken off where ticks are dense, and the
-    // difference comes out right although this wraps.
+    // Only the low 32 bits for now. The first tick, known after the loop, is subtracted where ticks are dense; the
+    // difference is right although this wraps.
     line.rectangles.push_back({static_cast<std::uint32_t>(b.live.lower), static_cast<std::uint32_t>(b.live.upper),
                                p.footprint(i), alignment, 0});
     same = same && alignment == line.rectangles[0].alignment;

@@ -39,7 +39,7 @@ sweeper::sweeper(const timeline& line, const patience* wait)
   if (!is_over(wait)) look();
 }
 
-// What is live when, and the stack at the peak.
+// Fills the live bytes by tick, and the stack at the peak.
 void sweeper::look() {
   const timeline& line = line_;
   bytes live = 0;
@@ -109,12 +109,12 @@ bool sweeper::step(std::span<const index> dead, std::span<const index> born, Cho
          policy::most_holes_per_rectangle * (placed_ + line_.rectangles.size() / 8) + policy::holes_in_advance;
 }
 
-// A high tick is the highest of a run of ticks at which at least three quarters of the peak are live.
+// Returns whether at least three quarters of the peak are live. The highest tick of a run of these is a high tick.
 bool sweeper::is_high(std::uint32_t t) const {
   return live_[t] >= most_live() - most_live() / 4;
 }
 
-// By tick t: the first high tick from t on; `ticks` where there is none.
+// Fills, by tick t, the first high tick from t on; `ticks` if there is none.
 void sweeper::find_high_after() {
   next_high_.assign(line_.ticks + std::size_t{1}, line_.ticks);
   for (std::uint32_t t = line_.ticks, high = line_.ticks; t-- > 0;) {
@@ -123,7 +123,7 @@ void sweeper::find_high_after() {
     next_high_[t] = high;
   }
 }
-// By tick t, backwards in time: the tick behind the first high one below t; 0 where there is none.
+// Fills, by tick t, the tick behind the first high one below t, backwards in time; 0 if there is none.
 void sweeper::find_high_before() {
   next_high_.assign(line_.ticks + std::size_t{1}, 0);
   for (std::uint32_t t = 0, high = 0; t < line_.ticks; ++t) {

@@ -32,7 +32,7 @@ struct timeline {
 // Rectangles by tick, in a row: those of tick t are of[first[t]] to of[first[t + 1]].
 class by_tick {
  public:
-  // At rectangle.*at; none where the wait, if any, is over.
+  // Sorts rectangles by rectangle.*at. Keeps none if the wait, if any, is over.
   by_tick(const timeline& line, std::uint32_t rectangle::*at, const patience* wait);
 
   [[nodiscard]] std::span<const index> at(std::size_t t) const {
@@ -46,11 +46,11 @@ class by_tick {
 
 class sweeper {
  public:
-  // A sweep is given up where more than some tens of holes have to be looked at for each rectangle placed, which best
-  // fit seldom needs (free_list.hpp), and where the wait, if any, is over.
+  // Gives up a sweep if it has to look at more than some tens of holes for each rectangle, or if the wait is over. Best
+  // fit seldom needs so many (free_list.hpp).
   explicit sweeper(const timeline& line, const patience* wait = nullptr);
 
-  // False: the wait was over before all was looked at; nothing else then says anything.
+  // Returns false if the wait ended before all was looked at; no other result is then of use.
   [[nodiscard]] bool ready() const { return ready_; }
 
   [[nodiscard]] std::uint32_t peak() const { return peak_; }
@@ -58,7 +58,7 @@ class sweeper {
   [[nodiscard]] std::span<const bytes> live() const { return live_; }  // by tick
   [[nodiscard]] std::span<const index> stack() const { return stack_; }
 
-  // The offsets by rectangle; nothing where there was too much to look at.
+  // Returns the offsets by rectangle; null if there was too much to look at.
   [[nodiscard]] const std::vector<bytes>* by_ends();
   [[nodiscard]] const std::vector<bytes>* by_best_fit();
 

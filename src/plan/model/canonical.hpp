@@ -1,9 +1,9 @@
 // One order of the buffers for every permutation of a problem.
 //
-// Buffers are sorted by birth, death and footprint. The remaining fields and the relations decide between equals:
-// conflicts, separations, groups and penalties enter through a colour that is refined by the colours of the partners
-// (Weisfeiler and Leman, 1968). Buffers that agree in all of that are sorted by name, and keep the order of the caller
-// where they have none: they are interchangeable, unless the relations are regular enough to deceive the refinement.
+// Buffers are sorted by birth, death and footprint. The remaining fields and the relations decide between equals.
+// Relations enter through a colour that is refined by the colours of the partners (Weisfeiler and Leman, 1968):
+// conflicts, separations, groups and penalties. Names decide next, then the order of the caller. Buffers without names
+// that agree in all of that are interchangeable, unless the relations are regular enough to deceive the refinement.
 #pragma once
 
 #include <optional>

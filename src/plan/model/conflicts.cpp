@@ -44,7 +44,7 @@ void add_section_pairs(const std::vector<std::vector<member>>& sections, std::ve
   }
 }
 
-// Cliques of links that sections do not show. Heights are the least over the clique's pairs.
+// Adds cliques of links that sections do not show. Heights are the least over the clique's pairs.
 void add_link_cliques(const instance& in, const conflict_graph& g, std::vector<std::vector<member>>& cliques) {
   const auto find = [&](std::uint32_t i, std::uint32_t j) {
     const auto all = g.of(i);

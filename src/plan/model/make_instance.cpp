@@ -266,7 +266,7 @@ void merge_ranges(std::span<life> lives, bytes unit, std::vector<section_range>&
   }
 }
 
-// No offset of a justified plan exceeds this sum.
+// Returns whether the sum can be counted that no offset of a justified plan exceeds.
 bool is_countable(const std::vector<raw_item>& raw, const std::vector<std::pair<bytes, bytes>>& reserved, bytes unit) {
   bytes sum = 0;
   const auto count = [&](bytes n) { sum = sum > largest_count || n > largest_count ? largest_count + 1 : sum + n; };

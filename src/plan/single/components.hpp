@@ -15,11 +15,11 @@ struct component {
   std::vector<std::uint32_t> items;  // of the whole, by item of `in`
 };
 
-// In order of time; none where there are conflicts that lifetimes do not show, or reserved ranges.
-// O(ranges + sections).
+// Returns the components in order of time; none if conflicts do not show in lifetimes, or ranges are reserved. O(ranges
+// + sections).
 [[nodiscard]] std::vector<component> components_of(const instance& in);
 
-// Its own in a layout of the whole. Contract: c.scale is 1.
+// Returns a component's own layout out of one of the whole. Contract: c.scale is 1.
 [[nodiscard]] layout layout_of(const component& c, const layout& whole);
 
 }  // namespace berth::plan

@@ -48,7 +48,7 @@ class part_maker {
   listed conflicts_, separations_;
 };
 
-// One part.
+// Returns one part.
 [[nodiscard]] problem part_of(const problem& p, index m, std::span<const index> members);
 
 }  // namespace berth::plan

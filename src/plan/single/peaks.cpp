@@ -14,7 +14,7 @@
 namespace berth::plan {
 namespace {
 
-// What is alive in sections higher than `height`, in groups that live at different times; of `in` their items.
+// Returns the items of `in` alive in sections higher than `height`, in groups that live at different times.
 std::vector<component> alive_above(const instance& in, units height) {
   const std::vector<units> heights = section_heights(in);
   std::vector<std::uint32_t> higher_before(in.sections + std::size_t{1}, 0);
@@ -31,7 +31,7 @@ std::vector<component> alive_above(const instance& in, units height) {
   return groups;
 }
 
-// What a search may take, counted in nodes: so many, and so many as take this long.
+// The budget of a search, counted in nodes: a number of them, and as many as take a time.
 struct search_budget {
   std::uint64_t nodes = 0;
   double seconds = 0;
@@ -41,7 +41,7 @@ class searcher {
  public:
   searcher(const options& o, const patience& wait) : options_{o}, wait_{wait} {}
 
-  // A layout of a group, at or below the goal where one is found.
+  // Returns a layout of a group, at or below the goal if one is found.
   layout lay_out(const instance& in, units goal, const search_budget& most) {
     layout start = try_orders(in, goal, goal, effort::normal, {}, wait_);
     if (start.arena <= goal || wait_.over() || most.seconds <= 0) return start;
@@ -73,7 +73,7 @@ class searcher {
   double seconds_ = 0;       // spent, counted in nodes
 };
 
-// The offsets of what is laid out, and which items that is.
+// The items laid out, and their offsets.
 struct core {
   std::vector<units> offsets;  // by item of the whole
   std::vector<std::uint32_t> items;
@@ -109,9 +109,9 @@ void lay_out_peaks(const instance& in, const std::vector<std::uint32_t>& items, 
   }
 }
 
-// Without the small items, which together take no more than a share of the target at any time. They find room around
-// the others; and where thousands of small ones live beside hundreds of large ones, only the large ones are few enough
-// for a search.
+// Returns the items without the small ones, which together take no more than a share of the target at any time. Small
+// items find room around the others. Only the large ones are few enough for a search if thousands of small ones live
+// beside hundreds of them.
 std::vector<std::uint32_t> without_small(const instance& in, units target, const patience& wait) {
   const auto height_up_to = [&](units size) {
     std::vector<units> change(in.sections + std::size_t{1}, 0);
@@ -150,7 +150,7 @@ std::uint64_t place_core_first(const instance& in, layout& found, units target, 
   for (component& group : groups) {
     for (std::uint32_t& i : group.items) i = large[i];
     const double share = static_cast<double>(group.items.size()) / static_cast<double>(items);
-    // What ends no higher than a group before it changes nothing.
+    // A group changes nothing if it ends no higher than one before it.
     const units goal = std::max(target, high.end) / group.scale;
     high.add(group, by.lay_out(group.in, goal, {~std::uint64_t{0}, seconds * share}));
   }

@@ -28,7 +28,7 @@ void fill(const problem& p, const instance& in, const layout& found, plan& out) 
   out.arena_bytes = 0;
   for (index i = 0; i < p.buffers.size(); ++i) {
     const std::uint32_t it = in.item_of[i];
-    // An empty buffer touches no byte: it lies where it was asked to, or at 0.
+    // An empty buffer touches no byte: it lies at its pin, or at 0.
     out.offsets[i] = it == no_item ? p.buffers[i].offset.value_or(0) : static_cast<bytes>(found.offsets[it]) * in.unit;
     out.arena_bytes = std::max(out.arena_bytes, out.offsets[i] + p.footprint(i));
   }
@@ -44,7 +44,7 @@ std::uint64_t node_limit(const options& o, std::uint64_t second) {
   return 0;
 }
 
-// Whether every hint is one that the instance can express.
+// Returns whether the instance can express every hint.
 bool hints_are_whole(const problem& p, const instance& in) {
   return std::all_of(p.buffers.begin(), p.buffers.end(),
                      [&](const buffer& b) { return !b.hint || *b.hint % in.unit == 0; });
@@ -55,8 +55,8 @@ bool fits(const problem& p, const swept& s) {
   return !limit || s.arena <= *limit;
 }
 
-// Whether the sweeps end the work: at the bound no effort finds better. Effort fast takes more where the buffers are so
-// many that one further pass takes a second.
+// Returns whether the sweeps end the work: no effort ends below the bound. Effort fast accepts more for so many buffers
+// that one further pass takes a second.
 bool is_good_enough(const problem& p, const swept& s, effort level) {
   const bool is_many = p.buffers.size() > policy::most_at_once && level == effort::fast;
   return s.arena - s.why.bound <= (is_many ? s.why.bound / policy::good_enough_share_of_many : 0) && fits(p, s);
@@ -73,7 +73,7 @@ plan plan_of(swept s) {
   return out;
 }
 
-// An empty buffer makes no item, but its pin counts.
+// Returns the highest pin of an empty buffer, which makes no item.
 argument highest_empty_pin(const problem& p) {
   argument highest;
   for (index i = 0; i < p.buffers.size(); ++i) {
@@ -101,7 +101,7 @@ void tell(const rising_bound& bound, bytes unit, plan& out) {
   }
 }
 
-// Whether no plan exists; says why in `out`.
+// Returns whether no plan exists; names the buffer of a clash in `out`.
 bool is_refuted(const problem& p, const instance& in, const rising_bound& bound, plan& out) {
   const std::vector<bool> pins = pins_that_clash(in);
   const auto clash = std::find(pins.begin(), pins.end(), true);
@@ -135,9 +135,9 @@ switches rules_on_trial() {
   return out;
 }
 
-// Searches one instance with `share` of all the nodes that there are, and adds to `spent` what share it took. Nothing
-// is tried where the nodes would not do to place every item once; that is asked before the graph is made, too, from the
-// number of its conflicts (without the cliques of links).
+// Searches one instance with `share` of all nodes, and adds the share spent to `spent`. Does nothing if the nodes do
+// not suffice to place every item once. The number of conflicts (without the cliques of links) answers that before the
+// graph is made.
 layout search_one(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out,
                   double share, double& spent) {
   const conflict_count size = count_conflicts(in);
@@ -162,9 +162,9 @@ layout search_one(const instance& in, const options& o, layout found, units& bou
   return std::move(c.best);
 }
 
-// Searches below `found`. Where no item lives across some moments, these cut the instance into components that are
-// searched one by one, the highest first: one need not end lower than those before it, which already decide the arena.
-// `spent` is the share of the nodes that is gone before.
+// Searches below `found`. Moments that no item lives across cut the instance into components, which are searched one by
+// one, the highest first. A component need not end lower than those before it, which already decide the arena. `spent`
+// is the share of the nodes spent before.
 layout search_below(const instance& in, const options& o, layout found, units& bound, const patience& wait, plan& out,
                     double spent = 0) {
   const std::vector<component> all = components_of(in);
@@ -211,7 +211,7 @@ layout search_below(const instance& in, const options& o, layout found, units& b
   return found;
 }
 
-// True where no layout of that arena has more items at their hints. As much work again as the search had, at most.
+// Moves items to their hints. Returns true if no layout of that arena keeps more. Spends the node limit again at most.
 bool move_to_hints(const instance& in, const options& o, const patience& wait, layout& found, std::uint64_t& work) {
   const std::uint64_t nodes = o.work == effort::fast ? 0 : o.node_limit != 0 ? o.node_limit : policy::hint_nodes;
   const kept_hints kept = keep_hints(in, found, o.work != effort::fast, nodes, wait);
@@ -219,7 +219,7 @@ bool move_to_hints(const instance& in, const options& o, const patience& wait, l
   return kept.most;
 }
 
-// Searches; at effort best first as at effort normal, and then, where cuts serve, these take a part of the nodes.
+// Searches, then lowers the arena by cuts. Effort best begins like effort normal; cuts take a share of its nodes.
 layout search_and_cut(const instance& in, const options& o, layout found, units& bound, const patience& wait,
                       plan& out) {
   const bool cuts = uses(technique::cuts) && o.node_limit == 0;
@@ -238,8 +238,8 @@ layout search_and_cut(const instance& in, const options& o, layout found, units&
   return found;
 }
 
-// What no search over skylines knows, a search seldom ends near the bound. Before it, ejections would lead it to the
-// wrong capacities (0027).
+// Runs ejections if skylines do not apply: such a search seldom ends near the bound. Ejections before the search would
+// lead it to the wrong capacities (0027).
 void lower_after_search(const instance& in, const options& o, const patience& wait, units bound, layout& found) {
   if (in.items.size() > policy::few_items || skylines::apply_to(in, found.arena)) return;
   const std::uint64_t most =
@@ -248,8 +248,8 @@ void lower_after_search(const instance& in, const options& o, const patience& wa
   if (uses(technique::ejections) && lower_by_ejection(in, found, bound, 0, looks, wait)) found.solver = "ejection";
 }
 
-// No effort ends above a lower one, but for what is near enough of many items. Looked at last, since a lower start
-// leads the search astray (0027).
+// Runs effort fast as well, so that no effort ends above a lower one; of many items a layout near the bound is kept. It
+// comes last, since a lower start leads the search astray (0027).
 layout not_above_fast(const instance& in, const options& o, const patience& wait, units bound, layout start,
                       layout found, std::uint64_t& work) {
   const units near = in.items.size() > policy::few_items ? bound / policy::near_share : 0;
@@ -260,7 +260,7 @@ layout not_above_fast(const instance& in, const options& o, const patience& wait
   return fast.arena < found.arena ? std::move(fast) : std::move(found);
 }
 
-// The items' hints, which are gone from there.
+// Takes the hints out of the items, and returns them.
 std::vector<units> take_hints(instance& in) {
   std::vector<units> hints;
   for (item& it : in.items) hints.push_back(std::exchange(it.hint, no_offset));

@@ -32,7 +32,7 @@ std::uint64_t mean_alive(const instance& in) {
   return sum / std::max(in.sections, 1U);
 }
 
-// What the search of a core may take where the problem has so many items.
+// Returns the seconds for the search of a core in a problem of so many items.
 double core_seconds(effort level, std::size_t items) {
   switch (level) {
     case effort::fast: return policy::fast_core_seconds_an_item * static_cast<double>(items);
@@ -64,7 +64,7 @@ struct ladder {
     if (show && best.arena != unbounded) show(best);
   }
 
-  // First fit in several orders under every constraint; the first pass is made in any case.
+  // Runs first fit in several orders under every constraint; the first pass is made in any case.
   void fit() {
     if (best.arena == unbounded) {
       first_fit by{in};
@@ -83,14 +83,14 @@ struct ladder {
       lower_by_orders(in, best, target, looks_of(policy::fast_passes, in), wait);
   }
 
-  // All orders by occupancy, and what ends above the target first.
+  // Tries all orders by occupancy, with the items that end above the target first.
   void try_all_orders(const policy::looks_budget& most) {
     const patience passes = wait.for_looks(looks_of(most, in));
     best = try_orders(in, target, target, o.work, std::move(best), passes, show);
   }
 
-  // Solves what is alive at the peaks, and fits the rest in around it. Above some hundred alive together few peaks are
-  // small enough for a search.
+  // Solves the items alive at the peaks, and fits the rest in around them. With some hundred alive together few peaks
+  // are small enough for a search.
   void solve_peaks() {
     if (uses(technique::peaks) && mean_alive(in) <= policy::most_alive_for_peaks) {
       nodes += lower_peaks(in, best, target, o, wait);

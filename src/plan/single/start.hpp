@@ -14,7 +14,7 @@ namespace berth::plan {
 // has a budget of looks (policy.hpp). Up to 4,000 items no ejections precede a search: they lead it to the wrong
 // capacities (0027).
 //
-// Of `o` the effort, the node limit and the threads are read. `nodes` grows by the search nodes spent; `show`, if any,
+// Reads the effort, the node limit and the threads of `o`. `nodes` grows by the search nodes spent. `show`, if any,
 // gets each first plan of a stage.
 [[nodiscard]] layout best_start(const instance& in, units target, const options& o, const patience& wait,
                                 std::uint64_t& nodes, layout start = {},

@@ -15,20 +15,20 @@
 namespace berth::plan {
 namespace {
 
-// Whether hints count only below an arena that is found as if there were none (solve_single).
+// Returns whether hints count only below an arena that is found without them (solve_single).
 bool hints_come_last(const problem& p) {
   return p.memories.size() <= 1 && !p.max_slab && p.reuse_penalties.empty();
 }
 
-// Whether the arena for the old places is never above that of solve(). Hints of the problem's own lead solve() to other
-// layouts than the old places do, and one of these may be lower by luck.
+// Returns whether the arena for the old places is never above that of solve(). Hints of the problem lead solve() to
+// other layouts than the old places do, and one of these may be lower by luck.
 bool ends_no_higher(const problem& p) {
   return hints_come_last(p) &&
          std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.hint.has_value(); });
 }
 
-// Whether keeping the most hints is the same as moving the fewest buffers: every buffer is an item of its own, and its
-// offset alone says where it is.
+// Returns whether keeping the most hints moves the fewest buffers: every buffer is an item of its own, and its offset
+// alone says its place.
 bool hints_are_places(const problem& p) {
   return hints_come_last(p) &&
          std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
@@ -148,7 +148,7 @@ result<replanned> replan_in_order(const problem& p, const problem& wished, const
     out.layout = std::move(*answer);
   }
   if (!out.layout.has_offsets() || (!out.layout.optimal() && !ends_no_higher(p))) {
-    // It may be the places that do not fit the capacity, took the work that a plan would have needed or led to a larger
+    // The old places may not fit the capacity, may have taken the work that a plan needs or may have led to a larger
     // arena.
     auto answer = solve_within(p, o, wait);
     if (!answer) return answer.error();
@@ -158,7 +158,7 @@ result<replanned> replan_in_order(const problem& p, const problem& wished, const
   if (!out.layout.has_offsets()) return out;
   count_moved(p, before, out);
   prefer_former(p, before, tolerance, wait, out);
-  // Where a new buffer has a hint of its own, the most hints kept need not be the fewest buffers moved.
+  // The most hints kept need not be the fewest buffers moved if a new buffer has a hint of its own.
   for (index i = 0; i < p.buffers.size(); ++i) {
     out.fewest = out.fewest && (before.offsets[i] || !p.buffers[i].hint);
   }

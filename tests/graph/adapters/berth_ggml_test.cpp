@@ -180,7 +180,7 @@ TEST_F(berth_ggml_drop_in, what_lies_in_its_own_memory_is_not_overwritten_before
 
 // ---- which graph is served by which plan ----
 
-// The graph of one token of a decoder: what changes is the slot of the cache, and how much of it is seen.
+// The graph of one token of a decoder. Only the slot of the cache changes, and the part of it that is seen.
 struct token_graph : context {
   explicit token_graph(ggml_tensor* cache, std::int64_t slot, int variant = 0, std::int64_t n = 64) {
     ggml_tensor* x = input(leaf("x", n));
@@ -473,7 +473,7 @@ class random_graph : public context {
   tensors alive_;
 };
 
-// What is to survive: outputs, inputs that are outputs, leafs that nobody reads, the cache.
+// Tensors that survive: outputs, inputs that are outputs, leafs without readers, the cache.
 std::vector<char> run(context& c, const ggml_tensor* cache, unsigned seed) {
   std::mt19937 random{seed};
   std::fill_n(static_cast<float*>(cache->data), cache->ne[0] * cache->ne[1], 0.25f);

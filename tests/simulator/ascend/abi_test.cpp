@@ -1,6 +1,6 @@
 // The same interface written down twice, by two hands: by the backend that calls AscendCL and by the simulator that is
-// called. Where they differ in more than the names of types, this does not compile. Structures are held against the
-// layouts that compiled programs printed with CANN's headers.
+// called. A difference in more than the names of types does not compile. Structures are held against the layouts that
+// compiled programs printed with CANN's headers.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a small program for the simulator starts with: a device, two streams, blocks of each kind. And what it ends
-// with: everything is given back, however the program went.
+// The begin of a small program for the simulator: a device, two streams, blocks of each kind. At its end everything is
+// given back, however the program went.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -99,7 +99,7 @@ inline std::string taken_violations() {
   return all;
 }
 
-// A small program with one mistake in it: its wrong call ends with m.code and, where m.violation names one, there is a
+// Runs a small program with one mistake in it. Its wrong call ends with m.code. If m.violation names one, there is a
 // violation of that kind and call; else there is none.
 template <class Bench, class Misuse>
 void expect_caught(const Misuse& m) {

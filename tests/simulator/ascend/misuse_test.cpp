@@ -1,5 +1,5 @@
-// Small programs, each with one mistake: the simulator says it with the code that AscendCL has for it, or with a
-// violation that names the call. And small programs with none, which it takes without a word.
+// Small programs, each with one mistake: the simulator answers with AscendCL's code for it, or with a violation that
+// names the call. Small programs without one pass without a word.
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
@@ -749,7 +749,7 @@ TEST(fine, a_context_goes_when_its_default_stream_is_done) {
   EXPECT_EQ(taken_violations(), "");
 }
 
-// Nothing is read or written, so it is behind nothing.
+// A copy of no bytes reads and writes none, so it is behind no work.
 TEST(fine, a_copy_of_no_bytes_uses_none) {
   taken_violations();
   {

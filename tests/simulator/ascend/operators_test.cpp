@@ -1,4 +1,4 @@
-// What the simulator's operators compute, against the functions of the C library and figures worked by hand.
+// The results of the simulator's operators, against the functions of the C library and figures worked by hand.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -220,7 +220,7 @@ TEST(operators, of_two_tensors_broadcast_and_keep_their_types) {
   EXPECT_EQ(k.values(), (std::vector<std::int32_t>{2, 0}));
   EXPECT_EQ(RAN(t, InplaceAdds, i.tensor, two.made, half.made), ACLNN_SUCCESS);
   EXPECT_EQ(i.values(), (std::vector<std::int32_t>{8, -2}));
-  // What a chip would convert, and what no operator is, are refused.
+  // Types that a chip would convert, and types of no operator, are refused.
   EXPECT_EQ(RAN(t, Mul, i.tensor, j.tensor, out.tensor), ACLNN_ERR_PARAM_INVALID);
   EXPECT_EQ(RAN(t, Div, i.tensor, j.tensor, k.tensor), ACLNN_ERR_PARAM_INVALID);
   EXPECT_EQ(RAN(t, Mul, a.tensor, i.tensor, out.tensor), ACLNN_ERR_PARAM_INVALID);
@@ -399,7 +399,7 @@ TEST(operators, of_windows_give_what_is_worked_by_hand) {
   EXPECT_EQ(taken_violations(), "");
 }
 
-// What a program that has its dimensions' names or lists wrong is told on a chip.
+// The answers of a chip to a program with wrong dimensions' names or lists.
 TEST(operators, of_windows_refuse_wrong_formats_and_lists) {
   bench t;
   const array<> x{{1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}, ones{{1, 1, 2, 2}, {1, 1, 1, 1}}, four{{1, 1, 2, 2}, {}};

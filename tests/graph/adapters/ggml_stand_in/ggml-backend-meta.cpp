@@ -1,5 +1,5 @@
-// The stand-in's meta backend: a buffer of it stands for one buffer on each of two devices. A row that is read by a
-// MUL_MAT of a weight whose name begins with "split" is cut in two; what is made from such rows is too.
+// The stand-in's meta backend: a buffer of it stands for one buffer on each of two devices. A row that a MUL_MAT of a
+// weight "split..." reads is cut in two; results of such rows are cut too.
 #include <map>
 #include <memory>
 #include <vector>

@@ -1,4 +1,4 @@
-// See ggml.h beside it. What ggml asserts aborts here too.
+// See ggml.h beside it. Assertions of ggml abort here too.
 #include "ggml.h"
 
 #include <algorithm>
