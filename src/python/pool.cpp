@@ -98,9 +98,8 @@ py::dict statistics(const queue_pointer& q) {
                   "live_blocks"_a = s.live_blocks, "allocations"_a = s.allocations, "frees"_a = s.frees,
                   "failures"_a = s.failures, "cache_hits"_a = s.cache_hits, "device_hits"_a = s.device_hits,
                   "stitched"_a = s.stitched, "device_calls"_a = s.device_calls, "events"_a = s.events,
-                  "flushes"_a = s.flushes, "fragmentation"_a = s.fragmentation(),
-                  "rounding"_a = s.rounding(), "idle"_a = s.idle(), "unusable"_a = s.unusable,
-                  "largest_request"_a = s.largest_request);
+                  "flushes"_a = s.flushes, "fragmentation"_a = s.fragmentation(), "rounding"_a = s.rounding(),
+                  "idle"_a = s.idle(), "unusable"_a = s.unusable, "largest_request"_a = s.largest_request);
 }
 
 // Python's pool: the pool's first stream. Both are one handle here, and two classes there.

@@ -112,7 +112,8 @@ int fit(const fit_call& call) {
 
 std::function<int()> declare_fit(CLI::App& app) {
   auto call = std::make_shared<fit_call>();
-  app.add_option("MODEL", call->file, "FILE.onnx, FILE.tflite, or a problem with dimensions (berth-problem/1)")->required();
+  app.add_option("MODEL", call->file, "FILE.onnx, FILE.tflite, or a problem with dimensions (berth-problem/1)")
+      ->required();
   add_bytes_option(app, "--memory", call->memory, "What there is for weights, states, activations and workspaces")
       ->required();
   app.add_option("--dim", call->dims, "The dimension that is to be as large as fits, NAME=LO:HI; the others: NAME=N")

@@ -144,7 +144,8 @@ int replay(const replay_call& c) {
     std::printf("%s through %s, %s %s\n", printable(c.file).c_str(), c.policy.c_str(),
                 c.capacity.empty() ? "no limit, on a device of" : "capacity", human(capacity).c_str());
     if (!r.failed_at) {
-      std::printf("  reserved/live  %.3f at their peaks, fragmentation %.2f %% at the live peak\n", over, 100 * fragmentation);
+      std::printf("  reserved/live  %.3f at their peaks, fragmentation %.2f %% at the live peak\n", over,
+                  100 * fragmentation);
     }
     std::printf("  peak live      %s\n  peak reserved  %s%s\n", human(summary.peak_live).c_str(),
                 human(r.of_policy.peak_reserved).c_str(), r.failed_at ? " until there was no more" : "");

@@ -24,8 +24,8 @@ class history_builder {
   // Returns the number of events so far, without those of before.
   [[nodiscard]] std::uint64_t events() const noexcept { return now_.size(); }
 
-  // Sets history, alive_before, unmatched and the live bytes of the three moments. Counts of `failed` come from events()
-  // before.
+  // Sets history, alive_before, unmatched and the live bytes of the three moments. Counts of `failed` come from
+  // events() before.
   void finish(engine_log& out);
 
  private:

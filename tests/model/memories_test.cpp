@@ -167,7 +167,7 @@ TEST(place_in, refuses_problems_with_memories_of_their_own) {
   EXPECT_EQ(complaint([](problem_file&) {}), "");
 }
 
-// What is written and read again is written as the same text.
+// Reads a written problem again, and writes it as the same text.
 TEST(problem_json, is_read_as_the_same_problem) {
   problem_file file =
       file_of({{.name = "a \"quoted\" name", .size = 9, .live = {-3, 4}, .alignment = 64, .offset = 128},

@@ -233,7 +233,10 @@ TEST(pool, the_report_says_who_holds_what_and_what_to_do) {
   held.erase(held.begin() + 1);
   held.erase(held.begin() + 2);
   EXPECT_FALSE(p.allocate(256_KiB, queue));
-  EXPECT_TRUE(says("largest hole 128.00 KiB\nunusable 256.00 KiB, in holes below the largest request (256.00 KiB): fragmentation 25.0 %")) << p.out_of_memory_report();
+  EXPECT_TRUE(
+      says("largest hole 128.00 KiB\nunusable 256.00 KiB, in holes below the largest request (256.00 KiB): "
+           "fragmentation 25.0 %"))
+      << p.out_of_memory_report();
   EXPECT_TRUE(says("allow stitching, or raise the limit by 128.00 KiB"));
 }
 

@@ -62,7 +62,7 @@ TEST_F(aclnn_memory, pool_has_the_five_statistics_of_the_text) {
   EXPECT_EQ(now.live, 100'000u);
   EXPECT_EQ(now.allocations, 2u);
   EXPECT_EQ(now.allocations - now.device_hits, 1u);  // the second one hit the pool
-  EXPECT_EQ(now.fragmentation(), 0);  // the free memory is one hole
+  EXPECT_EQ(now.fragmentation(), 0);                 // the free memory is one hole
   p.free(second);
 }
 

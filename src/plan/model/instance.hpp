@@ -58,10 +58,10 @@ struct instance {
   bytes unit = 1;
   units capacity = unbounded;
   std::uint32_t sections = 0;
-  std::vector<tick> ticks;      // by section: a tick at which all of it is alive; none where conflicts are given
-  std::vector<double> lived;    // by item of buffers: the sum of its lifetimes in ticks; none where sections were joined
-  bool representable = true;    // false: the sums exceed what units can count; nothing else is then filled in
-  std::vector<item> items;      // those of buffers first, then reserved ranges
+  std::vector<tick> ticks;    // by section: a tick at which all of it is alive; none where conflicts are given
+  std::vector<double> lived;  // by item of buffers: the sum of its lifetimes in ticks; none where sections were joined
+  bool representable = true;  // false: the sums exceed what units can count; nothing else is then filled in
+  std::vector<item> items;    // those of buffers first, then reserved ranges
   std::uint32_t own_items = 0;  // how many are of buffers: only these count in the arena
   std::vector<section_range> ranges;
   std::vector<item_link> links;
