@@ -53,7 +53,7 @@ struct tflite_reader : tflite_graph {
     }
   }
 
-  // What has no elements need not be written: the shape of a scalar, of a RESHAPE, is a constant without data.
+  // Returns whether a tensor has no elements. Such a constant has no data, as the shape of a scalar for RESHAPE.
   [[nodiscard]] bool is_empty(const tflite_tensor& t) {
     return std::ranges::count(file.numbers(t.at, tflite_field::tensor::shape), 0) != 0;
   }

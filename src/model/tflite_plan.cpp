@@ -16,7 +16,7 @@ constexpr bytes alignment = 16;                              // MicroArenaBuffer
 constexpr bytes most_bytes = (bytes{1} << 31) - alignment;   // sizes and offsets have 32 bits with a sign
 constexpr std::size_t most_requests = std::size_t{1} << 15;  // TFLM's planner takes the square of their number
 
-// What TFLM's planner sees.
+// A request to TFLM's planner.
 struct request {
   bytes size = 0;  // a multiple of the alignment
   micro_life life;
@@ -25,8 +25,8 @@ struct request {
   friend bool operator==(const request&, const request&) = default;
 };
 
-// The size of the head as GreedyMemoryPlanner lays it out: what is pinned first, then the largest, each in the first
-// gap between those alive with it that is large enough. Of equals the one that was asked for last comes first.
+// Returns the size of the head as GreedyMemoryPlanner lays it out. Pinned requests come first, then the largest, the
+// later one of two equals. Each gets the first gap that is large enough between those alive with it.
 bytes greedy_head(const std::vector<request>& all) {
   std::vector<const request*> order;
   for (const request& r : all) {

@@ -1,4 +1,4 @@
-// What the reference kernels of TensorFlow Lite for Microcontrollers ask for while they run.
+// The memory that the reference kernels of TensorFlow Lite for Microcontrollers request while they run.
 #pragma once
 
 #include <vector>

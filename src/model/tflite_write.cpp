@@ -1,6 +1,6 @@
-// A model with an OfflineMemoryAllocation entry. References in a FlatBuffer only point forward: so a new root table
-// stands in front, with lists of buffers and metadata that have one entry more, and everything else is where it was,
-// moved up by a multiple of 16. The few positions that are counted from the start of the file are mended.
+// Writes a model with an OfflineMemoryAllocation entry. References in a FlatBuffer only point forward. So a new root
+// table stands in front, with lists of buffers and metadata that have one entry more. All else moves up by a multiple
+// of 16. The few positions that are counted from the start of the file are adjusted.
 #include "model/tflite_write.hpp"
 
 #include <algorithm>

@@ -83,7 +83,7 @@ int refuse(const plan_call& call, const model::problem_file& file, const plan::p
   return answer_is_no;
 }
 
-// What the call adds to a plan's JSON.
+// Returns the fields that the call adds to a plan's JSON.
 std::string more_json(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
   std::string text;
   if (!call.keep.empty()) {
@@ -149,7 +149,7 @@ plan_answer answer_for(const plan_call& call, const model::problem_file& file) {
   return {.found = {.layout = std::move(found.layout)}, .cost = pool_cost{found.cost, found.cost_bound}};
 }
 
-// What an order gives at one value a dimension; the bound is that of a plan made for these values.
+// Returns the plan of an order at one value a dimension. Its bound is that of a plan made for these values.
 plan::plan plan_at(const model::problem_file& file, const plan::symbolic_plan& order, const std::vector<bytes>& values,
                    const plan::problem& there) {
   plan::plan answer = order.most;
