@@ -160,9 +160,12 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
     if (!weight && (it.lower == tflite_tensor::never || it.constant)) continue;
     plan::buffer b{.name = graph.key_of(0, t), .size = graph.size_of(0, t, tflite_sizes::lite), .live = {0, end}};
     if (!weight) {
-      std::vector<plan::interval> lifetimes = places.lifetimes(t);
-      b.offset = places.at(t);
-      pinned += b.offset ? 1 : 0;
+      std::vector<plan::interval> lifetimes{{it.lower, it.upper}};
+      pinned += places.at(t) ? 1 : 0;
+      if (what == reads::buffers) {  // the file's plan has one memory
+        b.offset = places.at(t);
+        lifetimes = places.lifetimes(t);
+      }
       if (lifetimes.empty()) {
         ++parts;
         continue;
@@ -181,7 +184,8 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
   out.notes = graph.notes();
   if (pinned != 0) {
     out.notes.push_back("the file's " + std::string{offline_plan_name} + " has the offsets of " +
-                        std::to_string(pinned) + " tensors");
+                        std::to_string(pinned) + " tensors" +
+                        (what == reads::uses ? ", which are for one memory and are not used" : ""));
   }
   if (parts != 0) out.notes.push_back(std::to_string(parts) + " tensors lie in the scratch of their operators");
   return out;

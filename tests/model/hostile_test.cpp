@@ -49,7 +49,9 @@ class hostile_file : public testing::Test {
       return text.substr(path.size());
     }
   }
-  std::string complaint(const std::string& path) const { return complaint(path, read_problem); }
+  std::string complaint(const std::string& path) const {
+    return complaint(path, [](const auto& file) { return read_problem(file); });
+  }
 
   support::temporary_folder folder_;
 };

@@ -103,7 +103,7 @@ TEST(place_in, a_problem_without_uses_is_written_and_read_once) {
 
 TEST(place_in, weights_begin_at_home_and_come_by_copies) {
   const auto placed = [](bool copies, bytes flash) {
-    problem_file file = read_tflite("m.tflite", model_test::model{}.bytes(), reads::uses);
+    problem_file file = read_tflite("m.tflite", model_test::model{}.bytes(), {}, reads::uses);
     place_in(file, std::vector{made("sram", 300, 4), made("flash", flash, 1, holds::weights), made("dram", 1000, 2)},
              copies);
     EXPECT_NO_THROW(require_valid(file));

@@ -22,7 +22,7 @@ struct world {
   std::map<std::uint64_t, std::uint64_t> whole;  // begin to end, in [100, 200)
 };
 
-segment_map::holes expected(const world& w, const blocks& live) {
+segment_map::holes expected(const world& w, const blocks& live, bytes request) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> all{w.whole.begin(), w.whole.end()};
   for (std::uint64_t i = 0; i < w.pages.size(); ++i) {
     if (!w.pages[i]) continue;
@@ -31,6 +31,7 @@ segment_map::holes expected(const world& w, const blocks& live) {
     all.emplace_back(begin, i);
   }
   segment_map::holes out;
+  std::vector<bytes> sizes;
   for (const auto& [begin, end] : all) {
     ++out.segments;
     bytes run = 0, idle = 0;
@@ -39,10 +40,13 @@ segment_map::holes expected(const world& w, const blocks& live) {
       run = used ? 0 : run + 1;
       idle += used ? 0 : 1;
       out.largest = std::max(out.largest, run);
+      if (run == 1) sizes.push_back(0);
+      if (run != 0) sizes.back() = run;
     }
     out.idle += idle;
     if (idle == end - begin) out.in_empty += idle;
   }
+  for (const bytes hole : sizes) out.unusable += hole < request && hole < out.idle ? hole : 0;
   return out;
 }
 
@@ -71,10 +75,11 @@ TEST(segment_map, finds_the_holes_that_each_byte_shows) {
       const std::uint64_t begin = below(200);
       live.emplace_back(begin, begin + below(9));
     }
-    const segment_map::holes got = w.tested.beside(live), want = expected(w, live);
+    const segment_map::holes got = w.tested.beside(live, seed % 9), want = expected(w, live, seed % 9);
     EXPECT_EQ(got.segments, want.segments) << seed;
     EXPECT_EQ(got.idle, want.idle) << seed;
     EXPECT_EQ(got.largest, want.largest) << seed;
+    EXPECT_EQ(got.unusable, want.unusable) << seed;
     EXPECT_EQ(got.in_empty, want.in_empty) << seed;
   }
 }
@@ -83,12 +88,12 @@ TEST(segment_map, keeps_adjacent_segments_apart_and_joins_pages) {
   segment_map m;
   m.add(0, 10);
   m.add(10, 10, true);
-  EXPECT_EQ(m.beside({}).largest, 10u);
-  EXPECT_EQ(m.beside({}).in_private, 10u);
+  EXPECT_EQ(m.beside({}, 1).largest, 10u);
+  EXPECT_EQ(m.beside({}, 1).in_private, 10u);
   segment_map pages;
   pages.map(0, 10);
   pages.map(10, 10);
-  EXPECT_EQ(pages.beside({}).largest, 20u);
+  EXPECT_EQ(pages.beside({}, 1).largest, 20u);
 }
 
 TEST(segment_map, takes_ends_of_the_address_space) {
@@ -96,7 +101,7 @@ TEST(segment_map, takes_ends_of_the_address_space) {
   segment_map m;
   m.add(last - 5, 100);
   m.map(last - 5, 100);
-  EXPECT_EQ(m.beside({{last - 5, last - 2}}).largest, 2u);
+  EXPECT_EQ(m.beside({{last - 5, last - 2}}, 1).largest, 2u);
 }
 
 }  // namespace
