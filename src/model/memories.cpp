@@ -150,20 +150,21 @@ void place_in(problem_file& file, std::span<const hierarchy_memory> memories, bo
 std::string reason_without_plan(const problem_file& file) {
   const plan::problem& p = file.problem;
   const auto capacity_of = [&](plan::index m) { return p.memories[m].capacity.value_or(plan::max_address); };
+  const auto end_of = [&](plan::index i) { return p.buffers[i].offset.value_or(0) + p.footprint(i); };
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
     std::optional<plan::index> largest;
     for (plan::index m = 0; m < p.memories.size(); ++m) {
       if (may_use(p.buffers[i], m) && (!largest || capacity_of(m) > capacity_of(*largest))) largest = m;
     }
-    if (!largest || p.footprint(i) <= capacity_of(*largest)) continue;
-    return "buffer " + quote(p.buffers[i].name) + " takes " + std::to_string(p.footprint(i)) +
-           " B, and the largest memory that it may use, " + quote(p.memories[*largest].name) + ", has " +
-           std::to_string(capacity_of(*largest)) + " B";
+    if (!largest || end_of(i) <= capacity_of(*largest)) continue;
+    return "buffer " + quote(p.buffers[i].name) + (p.buffers[i].offset ? " ends at " : " takes ") +
+           std::to_string(end_of(i)) + " B, and the largest memory that it may use, " +
+           quote(p.memories[*largest].name) + ", has " + std::to_string(capacity_of(*largest)) + " B";
   }
   std::vector<plan::index> all(p.memories.size());
   std::iota(all.begin(), all.end(), 0);
   const auto fits = [&](plan::index i, plan::index m) {
-    return may_use(p.buffers[i], m) && p.footprint(i) <= capacity_of(m);
+    return may_use(p.buffers[i], m) && end_of(i) <= capacity_of(m);
   };
   for (plan::index m = 0; !p.conflicts && m < p.memories.size(); ++m) {
     plan::problem bound;

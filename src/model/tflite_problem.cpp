@@ -116,23 +116,43 @@ constexpr std::size_t no_buffer = SIZE_MAX;
 
 // Adds the uses of a subgraph's tensors. `buffer_of`: by tensor; no_buffer: it has none.
 void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::size_t>& buffer_of) {
+  const auto& tensors = graph.subgraphs.front().tensors;
+  std::unordered_set<std::size_t> scratch;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].scratch) scratch.insert(buffer_of[t]);
+  }
   auto& uses = out.traffic.emplace().uses;
   uses.resize(out.problem.buffers.size());
   const std::vector<flatbuffer::place>& operators = graph.subgraphs.front().operators;
   for (std::size_t op = 0; op < operators.size(); ++op) {
     for (const unsigned field : {tflite_field::operation::inputs, tflite_field::operation::outputs}) {
-      std::vector<std::int32_t> all = graph.file.numbers(operators[op], field);
+      std::vector<std::size_t> all;
+      for (const std::int32_t t : graph.file.numbers(operators[op], field)) {
+        if (t >= 0 && buffer_of[static_cast<std::size_t>(t)] != no_buffer)
+          all.push_back(buffer_of[static_cast<std::size_t>(t)]);
+      }
       std::ranges::sort(all);  // one that an operator reads twice is touched once
       all.erase(std::unique(all.begin(), all.end()), all.end());
-      for (const std::int32_t t : all) {
-        const std::size_t b = t < 0 ? no_buffer : buffer_of[static_cast<std::size_t>(t)];
-        if (b == no_buffer) continue;
+      for (const std::size_t b : all) {
+        const bool both = scratch.contains(b);  // is written, and read again
         uses[b].push_back({.at = static_cast<plan::tick>(op),
-                           .touched = static_cast<double>(out.problem.buffers[b].size),
-                           .write = field == tflite_field::operation::outputs});
+                           .touched = static_cast<double>(out.problem.buffers[b].size) * (both ? 2 : 1),
+                           .write = both || field == tflite_field::operation::outputs});
       }
     }
   }
+}
+
+// Returns by tensor of the first subgraph whether an operator reads it.
+std::vector<bool> read_by_operators(tflite_graph& graph) {
+  const tflite_subgraph& first = graph.subgraphs.front();
+  std::vector<bool> out(first.tensors.size());
+  for (const flatbuffer::place op : first.operators) {
+    for (const std::int32_t t : graph.file.numbers(op, tflite_field::operation::inputs)) {
+      if (t >= 0) out[static_cast<std::size_t>(t)] = true;
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -149,14 +169,21 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
   const auto& tensors = graph.subgraphs.front().tensors;
   const offline_places places{graph};
   places.verify();
-  graph.open = graph.scalars = 0;  // counted below
+  if (what == reads::uses && places.has_parts()) {
+    graph.file.fail(std::string{offline_plan_name} +
+                    " puts tensors into the scratch of an operator, which needs them there: the model has no plan over "
+                    "several memories");
+  }
+  const std::vector<bool> is_read = read_by_operators(graph);
+  std::unordered_map<std::uint32_t, plan::index> weight_in;  // by buffer of the file, which weights may share
+  graph.open = graph.scalars = 0;                            // counted below
   const auto end = std::max<plan::tick>(1, static_cast<plan::tick>(graph.subgraphs.front().operators.size()));
   std::size_t pinned = 0, parts = 0;
   std::unordered_set<std::string> taken;
   std::vector<std::size_t> buffer_of(tensors.size(), no_buffer);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const tflite_tensor& it = tensors[t];
-    const bool weight = it.constant && what == reads::uses;
+    const bool weight = it.constant && what == reads::uses && is_read[t];
     if (!weight && (it.lower == tflite_tensor::never || it.constant)) continue;
     plan::buffer b{.name = graph.key_of(0, t), .size = graph.size_of(0, t, tflite_sizes::lite), .live = {0, end}};
     if (!weight) {
@@ -173,9 +200,19 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
       b.live = {lifetimes.front().lower, lifetimes.back().upper};
       if (lifetimes.size() > 1) b.lifetimes = std::move(lifetimes);
     }
+    const auto stored = weight ? graph.file.number<std::uint32_t>(it.at, tflite_field::tensor::buffer, 0) : 0;
+    if (const auto known = weight_in.find(stored); stored != 0 && known != weight_in.end()) {
+      buffer_of[t] = known->second;
+      bytes& size = out.problem.buffers[known->second].size;
+      size = std::max(size, b.size);
+      continue;
+    }
     while (!taken.insert(b.name).second) b.name += "#" + std::to_string(t);
     buffer_of[t] = out.problem.add(std::move(b));
-    if (weight) out.weights.push_back(static_cast<plan::index>(buffer_of[t]));
+    if (weight) {
+      out.weights.push_back(static_cast<plan::index>(buffer_of[t]));
+      weight_in.emplace(stored, out.weights.back());
+    }
     // Its contents stay between runs.
     if (what == reads::uses && it.variable) out.problem.buffers[buffer_of[t]].alias_group = buffer_of[t];
   }

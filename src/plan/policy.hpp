@@ -55,8 +55,8 @@ struct looks_budget {
 
 // ---- First fit by neighbours (greedy/first_fit.hpp) ----
 
-// A first pass that would take more is made by occupancy.
-inline constexpr looks_budget first_pass{1'000'000, 1000};
+// The limit of the first pass: some microseconds an item.
+inline constexpr looks_budget first_pass{100'000, 256};
 // Looks of a pass: for an item, and for a neighbour that is collected. A list of all is gone through up to so many
 // items, a look for so many.
 inline constexpr std::uint64_t looks_a_fitted_item = 12, looks_a_neighbour = 1, listed_a_look = 8;
@@ -70,6 +70,7 @@ inline constexpr std::array<std::int64_t, 9> outward_wastes{77, 137, 243, 432, 7
 inline constexpr std::int64_t outward_noise = 77;
 // Looks of the passes: half a microsecond an item; a tenth of a second for 10,000 items, and one for 100,000; ten.
 inline constexpr looks_budget fast_outward{0, 40}, normal_outward{2'000'000, 500}, best_outward{20'000'000, 5000};
+inline constexpr std::uint64_t looks_a_stacked_item = 4;
 // Particles are compared so many times in the length of a stack, after so many items at least. A single one asks the
 // wait after so many items.
 inline constexpr std::size_t parts_of_a_stack = 6, fewest_in_a_part = 16, outward_part_alone = 4096;

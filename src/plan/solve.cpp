@@ -102,7 +102,10 @@ result<tier_plan> drive_in_order(const problem& p, const use_of_buffers& touched
   if (!other) return drive(p, touched, o, wait);
   const std::vector<double> use = touched ? in_order_of(*other, *touched) : std::vector<double>{};
   auto found = drive(other->in_order, touched ? use_of_buffers{use} : std::nullopt, o, wait);
-  if (!found) return error{found.error().code, found.error().what, other->given[found.error().number]};
+  if (!found) {
+    const auto at = found.error().number;
+    return error{found.error().code, found.error().what, at < other->given.size() ? other->given[at] : at};
+  }
   to_given_order(*other, found->layout);
   return found;
 }

@@ -205,7 +205,7 @@ std::optional<cause> of_pool(const trace::snapshot& s) {
                  {"allocate small tensors together (pool::allocate_parts), or use rules with a smaller unit: up to " +
                   human(rounding) + " less"}};
   }
-  if (failed && p.unusable >= p.reserved / 10) {
+  if (failed && p.unusable != 0 && p.unusable >= p.reserved / 10) {
     return cause{"fragmentation",
                  "fragmentation: " + human(idle) + " of " + human(p.reserved) + " reserved are idle, " +
                      human(p.unusable) + " of them in holes below the largest request (" + human(p.largest_request) +

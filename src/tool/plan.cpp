@@ -209,8 +209,13 @@ void require_good(const plan_call& call) {
   refuse_input_as_output(call.out, call.files);
   refuse_input_as_output(call.proof, call.files, "--proof");
   refuse_input_as_output(call.problem, call.files, "--problem");
+  for (const std::string& former : {call.keep, call.diff}) {
+    if (!former.empty()) refuse_input_as_output(call.problem, {former}, "--problem");
+  }
   if (call.problem == "-") throw usage_error("--problem: is standard output, which has the plan");
   if (!call.problem.empty() && call.problem == call.out) throw usage_error("--problem: is the file of --out");
+  if (!call.problem.empty() && call.problem == call.proof) throw usage_error("--problem: is the file of --proof");
+  if (!(call.keep_within >= 0)) throw usage_error("--keep-within: is not a number");
   if (!call.diff.empty()) refuse_input_as_output(call.out, {call.diff});
 }
 

@@ -142,15 +142,16 @@ class segments {
   [[nodiscard]] const by_size& sizes() const { return sizes_; }
   [[nodiscard]] bytes reserved() const { return reserved_; }
   [[nodiscard]] bytes peak() const { return peak_; }
-  void add_to(pool_statistics& s, bytes largest_request) const {
-    bytes here = 0;
-    for (const auto& [size, offset] : sizes_) here += size;
-    for (const auto& [size, offset] : sizes_) s.unusable += size < std::min(largest_request, here) ? size : 0;
-    s.free += here;
+  void add_to(pool_statistics& s) const {
+    for (const auto& [size, offset] : sizes_) s.free += size;
     if (!sizes_.empty()) s.largest_hole = std::max(s.largest_hole, sizes_.rbegin()->first);
     s.reserved += reserved_;
     s.live_rounded = s.reserved - s.free;
-    s.largest_request = largest_request;
+  }
+  // Counts the holes below the largest request and below all idle bytes. Contract: `s` has those of all spaces.
+  void add_unusable_to(pool_statistics& s) const {
+    const bytes least = std::min(s.largest_request, s.free);
+    for (const auto& [size, offset] : sizes_) s.unusable += size < least ? size : 0;
   }
 
  private:
@@ -266,7 +267,9 @@ class bfc_like final : public policy {
   bytes shrink() override { return space_.release_free_segments(); }
   pool_statistics now() override {
     pool_statistics s;
-    space_.add_to(s, largest_);
+    s.largest_request = largest_;
+    space_.add_to(s);
+    space_.add_unusable_to(s);
     return s;
   }
 
@@ -310,7 +313,7 @@ class pytorch_like final : public policy {
     if (!has_fit(space, n) && !grow(space, n, small)) return 0;
     largest_ = std::max(largest_, n);
     const auto [found, at] = *space.sizes().lower_bound({n, 0});
-    const bool may_split = small || how_.expandable_segments || found < how_.max_split_size;
+    const bool may_split = small || how_.expandable_segments || n < how_.max_split_size;
     const bytes taken = space.take(at, n, !may_split ? max_bytes : small ? 512 : mib + 1);
     const std::uint64_t handle = ++last_;
     blocks_[handle] = {&space, at, taken};
@@ -327,7 +330,9 @@ class pytorch_like final : public policy {
   }
   pool_statistics now() override {
     pool_statistics s;
-    for (const segments& one : pools_) one.add_to(s, largest_);
+    s.largest_request = largest_;
+    for (const segments& one : pools_) one.add_to(s);
+    for (const segments& one : pools_) one.add_unusable_to(s);
     return s;
   }
 

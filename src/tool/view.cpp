@@ -154,7 +154,7 @@ trace::picture picture_of(const trace::engine_log& log) {
   trace::picture p = picture_of(log.history, failed);
   if (log.at_failure.reserved) {
     p.facts.emplace_back("idle at the failed request", human(*log.at_failure.idle()));
-    p.facts.emplace_back("unusable then", human(log.at_failure.unusable.value_or(0)));
+    if (log.at_failure.unusable) p.facts.emplace_back("unusable then", human(*log.at_failure.unusable));
   }
   p.facts.emplace_back("by", std::string{log.engine} + ", device " + std::to_string(log.device));
   if (log.reserved_peak) p.facts.emplace_back("peak reserved", human(*log.reserved_peak));

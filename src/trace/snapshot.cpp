@@ -30,9 +30,9 @@ void append_object(std::string& out, ForEach for_each) {
 }  // namespace
 
 void add(snapshot& s, const pool& p) {
+  s.failed = p.last_failure();  // first: the pool's peaks are never below those of a failure before
   s.pool = p.statistics();
   s.options = p.options();
-  s.failed = p.last_failure();
   s.device = p.get_device().statistics();
 }
 

@@ -87,9 +87,8 @@ units frontier::put(std::uint32_t at_gap, units at, const passed& b) {
 }
 
 units frontier::stack(const passed& b) {
-  const auto highest =
-      std::max_element(gaps_.begin(), gaps_.end(), [](const gap& x, const gap& y) { return x.hi < y.hi; });
-  return put(static_cast<std::uint32_t>(highest - gaps_.begin()), round_up(highest->lo, b.alignment), b);
+  const gap& top = gaps_.back();  // as put() adds it last
+  return put(static_cast<std::uint32_t>(gaps_.size() - 1), round_up(top.lo, b.alignment), b);
 }
 
 units frontier::add(const passed& b, const preference& by, std::uint64_t& random) {
@@ -118,7 +117,7 @@ units frontier::add(const passed& b, const preference& by, std::uint64_t& random
     } else if (g.hi == unbounded) {
       score += lo + b.size > top_ ? above_top + lo : 3 * by.waste;
     } else {
-      const auto part = static_cast<std::int64_t>(static_cast<double>(left) * in_sizes);
+      const auto part = static_cast<std::int64_t>(std::min(static_cast<double>(left) * in_sizes, 4.0 * one));
       score += by.waste * std::min<std::int64_t>(3 * one, one / 5 + part) / one;
     }
     if (by.noise != 0) {

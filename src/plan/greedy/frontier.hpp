@@ -37,7 +37,7 @@ class frontier {
   [[nodiscard]] std::size_t gaps() const noexcept { return gaps_.size(); }
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
-  // Puts a buffer right above all others, the gaps of alignment apart. Returns the offset.
+  // Puts a buffer right above all others, the gaps of alignment apart. Returns the offset. Contract: no add() before.
   units stack(const passed& b);
 
   // Frees what died, then puts the buffer into the gap of the least score. Returns the offset. O(gaps).

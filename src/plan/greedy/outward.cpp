@@ -114,6 +114,8 @@ class outward {
     const std::vector<std::uint32_t>& order = forwards ? after_ : before_;
     std::vector<particle> now(1);
     for (const std::uint32_t i : stack_) offsets[i] = now[0].live.stack(in_time(i, forwards));
+    looks_ += policy::looks_a_stacked_item * stack_.size();
+    if (wait_.over(policy::looks_a_stacked_item * stack_.size())) return void(cut_ = true);
     const std::size_t length =
         particles == 1 ? policy::outward_part_alone
                        : std::max<std::size_t>(policy::fewest_in_a_part, stack_.size() / policy::parts_of_a_stack);

@@ -68,13 +68,15 @@ struct ladder {
   void fit() {
     if (best.arena == unbounded) {
       first_fit by{in};
-      if (by.looks_a_pass() <= looks_of(policy::first_pass, in)) {
+      // A longer pass is made by occupancy, which can end early.
+      if (in.items.size() <= policy::most_at_once && by.looks_a_pass() <= looks_of(policy::first_pass, in)) {
         best = by.run(sorted_items(in, order::birth));
         best.solver = "first_fit/birth";
         (void)wait.over(by.looks_a_pass());
       } else {
         occupancy taken{in};
-        best = place_in_order(in, taken, sorted_items(in, order::size, wait), wait);
+        const patience passes = wait.for_looks(looks_of(policy::first_pass, in));
+        best = place_in_order(in, taken, sorted_items(in, order::size, passes), passes);
         best.solver = "first_fit/size";
       }
     }

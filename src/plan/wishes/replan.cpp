@@ -199,7 +199,11 @@ result<replanned> replan(const problem& p, std::span<const std::optional<bytes>>
     if (!places.slab.empty()) in_place.slab.push_back(places.slab[i]);
   }
   auto found = replan_in_order(in_order, other->in_order, in_place, o, tolerance);
-  if (found) to_given_order(*other, found->layout);
+  if (!found) {
+    const auto at = found.error().number;
+    return error{found.error().code, found.error().what, at < n ? other->given[at] : at};
+  }
+  to_given_order(*other, found->layout);
   return found;
 }
 
