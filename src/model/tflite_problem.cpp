@@ -112,9 +112,9 @@ class offline_places {
   std::unordered_map<std::size_t, std::vector<plan::interval>> in_scratch_;  // by tensor
 };
 
-constexpr std::size_t no_buffer = SIZE_MAX;
+constexpr std::size_t unplaced = SIZE_MAX;
 
-// Adds the uses of a subgraph's tensors. `buffer_of`: by tensor; no_buffer: it has none.
+// Adds the uses of a subgraph's tensors. `buffer_of`: by tensor; unplaced: it has none.
 void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::size_t>& buffer_of) {
   const auto& tensors = graph.subgraphs.front().tensors;
   std::unordered_set<std::size_t> scratch;
@@ -128,7 +128,7 @@ void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::siz
     for (const unsigned field : {tflite_field::operation::inputs, tflite_field::operation::outputs}) {
       std::vector<std::size_t> all;
       for (const std::int32_t t : graph.file.numbers(operators[op], field)) {
-        if (t >= 0 && buffer_of[static_cast<std::size_t>(t)] != no_buffer)
+        if (t >= 0 && buffer_of[static_cast<std::size_t>(t)] != unplaced)
           all.push_back(buffer_of[static_cast<std::size_t>(t)]);
       }
       std::ranges::sort(all);  // one that an operator reads twice is touched once
@@ -180,7 +180,7 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
   const auto end = std::max<plan::tick>(1, static_cast<plan::tick>(graph.subgraphs.front().operators.size()));
   std::size_t pinned = 0, parts = 0;
   std::unordered_set<std::string> taken;
-  std::vector<std::size_t> buffer_of(tensors.size(), no_buffer);
+  std::vector<std::size_t> buffer_of(tensors.size(), unplaced);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const tflite_tensor& it = tensors[t];
     const bool weight = it.constant && what == reads::uses && is_read[t];

@@ -20,9 +20,9 @@ class front {
     for (unsigned i = 0; i < width; ++i) out_ += static_cast<char>(n >> (8 * i) & 0xff);
   }
   void raw(std::string_view text) { out_ += text; }
-  // So that `ahead` bytes further on is a multiple of `alignment`.
-  void align(std::size_t alignment, std::size_t ahead = 0) {
-    while ((out_.size() + ahead) % alignment != 0) out_ += '\0';
+  // Pads until `ahead` bytes further on is such a multiple.
+  void align(std::size_t multiple, std::size_t ahead = 0) {
+    while ((out_.size() + ahead) % multiple != 0) out_ += '\0';
   }
   // A reference that stands here, to a place that is not known yet. Places in what follows the front are known only
   // when the front is whole.
