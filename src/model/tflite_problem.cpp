@@ -114,7 +114,8 @@ class offline_places {
 
 constexpr std::size_t unplaced = SIZE_MAX;
 
-// Adds the uses of a subgraph's tensors. `buffer_of`: by tensor; unplaced: it has none.
+// Adds the uses of a subgraph's tensors. Operators run from tick 1 on, so that a copy can precede the first one.
+// `buffer_of`: by tensor; unplaced: it has none.
 void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::size_t>& buffer_of) {
   const auto& tensors = graph.subgraphs.front().tensors;
   std::unordered_set<std::size_t> scratch;
@@ -135,7 +136,7 @@ void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::siz
       all.erase(std::unique(all.begin(), all.end()), all.end());
       for (const std::size_t b : all) {
         const bool both = scratch.contains(b);  // is written, and read again
-        uses[b].push_back({.at = static_cast<plan::tick>(op),
+        uses[b].push_back({.at = static_cast<plan::tick>(op) + 1,
                            .touched = static_cast<double>(out.problem.buffers[b].size) * (both ? 2 : 1),
                            .write = both || field == tflite_field::operation::outputs});
       }
@@ -143,16 +144,11 @@ void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::siz
   }
 }
 
-// Returns by tensor of the first subgraph whether an operator reads it.
-std::vector<bool> read_by_operators(tflite_graph& graph) {
-  const tflite_subgraph& first = graph.subgraphs.front();
-  std::vector<bool> out(first.tensors.size());
-  for (const flatbuffer::place op : first.operators) {
-    for (const std::int32_t t : graph.file.numbers(op, tflite_field::operation::inputs)) {
-      if (t >= 0) out[static_cast<std::size_t>(t)] = true;
-    }
+// Marks the tensors in one list of operands of `at`.
+void mark(tflite_graph& graph, flatbuffer::place at, unsigned field, std::vector<bool>& which) {
+  for (const std::int32_t t : graph.file.numbers(at, field)) {
+    if (t >= 0) which[static_cast<std::size_t>(t)] = true;
   }
-  return out;
 }
 
 }  // namespace
@@ -174,7 +170,11 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
                     " puts tensors into the scratch of an operator, which needs them there: the model has no plan over "
                     "several memories");
   }
-  const std::vector<bool> is_read = read_by_operators(graph);
+  std::vector<bool> is_read(tensors.size()), given(tensors.size());  // by an operator; before the first one
+  mark(graph, graph.subgraphs.front().at, tflite_field::subgraph::inputs, given);
+  for (const flatbuffer::place op : graph.subgraphs.front().operators) {
+    mark(graph, op, tflite_field::operation::inputs, is_read);
+  }
   std::unordered_map<std::uint32_t, plan::index> weight_in;  // by buffer of the file, which weights may share
   graph.open = graph.scalars = 0;                            // counted below
   const auto end = std::max<plan::tick>(1, static_cast<plan::tick>(graph.subgraphs.front().operators.size()));
@@ -185,9 +185,9 @@ problem_file read_tflite(const std::string& path, std::string_view text, const d
     const tflite_tensor& it = tensors[t];
     const bool weight = it.constant && what == reads::uses && is_read[t];
     if (!weight && (it.lower == tflite_tensor::never || it.constant)) continue;
-    plan::buffer b{.name = graph.key_of(0, t), .size = graph.size_of(0, t, tflite_sizes::lite), .live = {0, end}};
+    plan::buffer b{.name = graph.key_of(0, t), .size = graph.size_of(0, t, tflite_sizes::lite), .live = {0, end + 1}};
     if (!weight) {
-      std::vector<plan::interval> lifetimes{{it.lower, it.upper}};
+      std::vector<plan::interval> lifetimes{{given[t] || it.variable ? 0 : it.lower + 1, it.upper + 1}};
       pinned += places.at(t) ? 1 : 0;
       if (what == reads::buffers) {  // the file's plan has one memory
         b.offset = places.at(t);

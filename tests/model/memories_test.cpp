@@ -113,7 +113,7 @@ TEST(place_in, weights_begin_at_home_and_come_by_copies) {
   ASSERT_EQ(file.weights.size(), 1u);
   const plan::index w = file.weights.front();
   EXPECT_EQ(file.problem.buffers[w].name, "weights");
-  EXPECT_EQ(file.problem.buffers[w].live, (plan::interval{0, 2}));
+  EXPECT_EQ(file.problem.buffers[w].live, (plan::interval{0, 3}));
   EXPECT_EQ(file.problem.buffers[w].memories, (std::vector<plan::index>{1, 0, 2}));
   ASSERT_EQ(file.traffic->uses[w].size(), 2u);
   EXPECT_EQ(file.traffic->uses[w][0].memory, 1u);
@@ -123,11 +123,24 @@ TEST(place_in, weights_begin_at_home_and_come_by_copies) {
   const auto& h = file.traffic->uses[2];
   ASSERT_EQ(h.size(), 2u);
   EXPECT_TRUE(h[0].write);
-  EXPECT_EQ(h[0].at, 0);
+  EXPECT_EQ(h[0].at, 1);
   EXPECT_EQ(h[1].touched, 64);
   EXPECT_TRUE(file.problem.buffers[4].alias_group);  // a state keeps its memory
   EXPECT_EQ(placed(false, 64).problem.buffers[w].memories, (std::vector<plan::index>{1}));
   EXPECT_EQ(placed(false, 63).problem.buffers[w].memories, (std::vector<plan::index>{2}));  // the next that has room
+}
+
+TEST(place_in, weights_of_one_buffer_count_once_and_unread_ones_not_at_all) {
+  model_test::model m;
+  m.tensors.push_back({"again", {4, 4}, 0, 1});
+  m.tensors.push_back({"text", {2}, 5, 1});  // strings have no size, and no operator reads these
+  m.operators[1].first.push_back(5);
+  const problem_file file = read_tflite("m.tflite", m.bytes(), {}, reads::uses);
+  ASSERT_EQ(file.weights.size(), 1u);
+  const auto& uses = file.traffic->uses[file.weights[0]];
+  ASSERT_EQ(uses.size(), 2u);
+  EXPECT_EQ(uses[0].at, 1);
+  EXPECT_EQ(uses[1].at, 2);
 }
 
 TEST(place_in, states_why_no_plan_exists) {

@@ -292,6 +292,19 @@ class Verbs(unittest.TestCase):
         self.assertIn("moved         1 buffers, 8 B", self.run_berth("plan", grown, "--keep", saved).stdout)
         self.expect_wrong("plan", first, "--keep", self.file("no.csv", "a\n1\n"), says="no columns id and offset")
 
+    def test_a_problem_takes_the_place_of_no_former_plan(self):
+        problem = self.file("p.csv", HEAD + "a,0,9,8\n")
+        former = os.path.join(self.folder.name, "former.json")
+        self.assertEqual(self.run_berth("plan", problem, "--out", former).returncode, 0)
+        with open(former) as f:
+            text = f.read()
+        for option in ("--keep", "--diff"):
+            self.expect_wrong("plan", problem, option, former, "--problem", former, says="--problem")
+        self.expect_wrong("plan", problem, "--problem", "same", "--proof", "same", says="--problem")
+        with open(former) as f:
+            self.assertEqual(f.read(), text)
+        self.expect_wrong("plan", problem, "--keep", former, "--keep-within", "nan", says="--keep-within")
+
     def test_what_rules_made_is_verified(self):
         text = {"format": "berth-problem/1", "buffers": [
             {"id": "x", "size": 33, "lower": 0, "upper": 2}, {"id": "y", "size": 50, "lower": 1, "upper": 3, "alignment": 48},

@@ -353,6 +353,12 @@ class Report(unittest.TestCase):
         got = self.run_berth("replay", self.file(LOG_HEAD + "\n".join(rows) + "\n"), "--policy", "first-fit-like", "--capacity", "1TiB", "--json")
         self.assertEqual(json.loads(got.stdout)["peak_reserved_bytes"], 64 * 4 * n)
 
+    def test_idle_bytes_of_other_streams_are_unusable(self):
+        rows = [f"a,{i},{9 << 20},{i},0,{i}" for i in range(3)] + [f"f,{i},,{i},0,{i + 3}" for i in range(3)]
+        path = self.file(LOG_HEAD + "\n".join([*rows, f"a,9,{40 << 20},3,0,9"]) + "\n")
+        got = json.loads(self.run_berth("replay", path, "--policy", "pytorch-like", "--json").stdout)
+        self.assertGreater(got["fragmentation"], 0.3, got)
+
     def test_policies_are_listed(self):
         listed = "{berth,first-fit-like,best-fit-like,bfc-like,pytorch-like}"
         self.assertIn(listed, self.run_berth("replay", "--help").stdout)
