@@ -3,10 +3,11 @@
 # make build    the tool alone, at build/bin/berth
 # make install  the library, the headers, the tool and the Python module, below PREFIX
 # make deb      the same as Debian packages, with a shared library, in build/deb
+# make bench    the benchmarks, in build/bin
 # make docs     the API reference, in build/reference
 PRESET ?= release
 PREFIX ?= /usr/local
-.PHONY: build run test install deb docs clean
+.PHONY: build run test install deb bench docs clean
 
 build:
 	scripts/setup.sh
@@ -33,6 +34,11 @@ deb:
 	cmake --preset deb
 	cmake --build build/deb --target berth_installed
 	cd build/deb && cpack
+
+bench:
+	scripts/setup.sh
+	cmake --preset $(PRESET)
+	cmake --build build --target berth_benches
 
 # The configuration looks for Doxygen, so it comes after what installs it.
 docs:

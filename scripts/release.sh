@@ -2,7 +2,7 @@
 # Tags this commit as the release of CMakeLists.txt's version, and packs its sources. Refuses these:
 #   a tree with changes that are not committed
 #   a version that has a tag, or no date in CHANGELOG.md
-#   a commit that .ci/run does not pass, or that it changes
+#   a commit that `.ci/run all` does not pass, or that it changes
 #   a changed C interface in a patch release (scripts/abi.sh)
 # .ci/run is not run again for a tree that passed: build/ci_passed names it.
 # usage: scripts/release.sh
@@ -26,7 +26,7 @@ day=${heading#"## $version, "}
 commit=$(git rev-parse HEAD)
 tree=$(git rev-parse 'HEAD^{tree}')
 if [ "$(cat build/ci_passed 2>/dev/null)" != "$tree" ]; then
-  .ci/run || refuse ".ci/run failed"
+  .ci/run all || refuse ".ci/run failed"
   clean && [ "$(git rev-parse HEAD)" = "$commit" ] || refuse "the tree changed while .ci/run ran"
   mkdir -p build
   echo "$tree" >build/ci_passed

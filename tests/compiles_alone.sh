@@ -3,7 +3,8 @@
 #   headers   every public header, in an otherwise empty file; C headers in a C file too. Not those in adapters
 #             folders, which stand on another project's headers, nor those that a source of the core library includes
 #             first, which the build has compiled so. And that nobody is warned who names some fields of a struct.
-#   bare      the sources of floors 0 to 2 without exceptions and run-time types, each folder as one
+#   bare      scratch and device without exceptions and run-time types, each folder as one; the test
+#             `amalgamated` compiles the rest of floors 0 to 2 so
 set -eu
 what=$1
 cxx=$3
@@ -31,7 +32,7 @@ case $what in
     echo '#include <CL/cl.h>' | "$cxx" -E -x c++ - >/dev/null 2>&1 || without=src/device/opencl
     # What a source's types hold of its unnamed namespace, g++ allows in the file that it is given only.
     export cxx without
-    find src/core src/rules src/scratch src/plan src/device -type d ! -path "$without" | each sh -c '
+    find src/scratch src/device -type d ! -path "$without" | each sh -c '
       ls "$0"/*.cpp >/dev/null 2>&1 || exit 0
       ls "$0"/*.cpp | sed "s/.*/#include \"..\/&\"/" |
         $cxx -std=c++20 -fno-exceptions -fno-rtti -Wall -Wextra -Wno-missing-field-initializers -Werror \

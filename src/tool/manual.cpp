@@ -81,7 +81,7 @@ std::vector<std::string> names_of_all(const verb_facts& v) {
 }
 
 // " (one of a, b; a where nothing is said)"
-std::string values_of(const option_facts& o) {
+std::string option_values(const option_facts& o) {
   std::vector<std::string> said;
   if (!o.values.empty()) said.push_back("one of " + joined(o.values, ", "));
   if (!o.standard.empty()) said.push_back(o.standard + " where nothing is said");
@@ -110,7 +110,7 @@ std::string manual_page(const CLI::App& root, const std::vector<verb_facts>& ver
       out += ".TP\n";
       if (!o.names.empty()) out += "\\fB" + roff(joined(o.names, ", ")) + "\\fR";
       if (!o.takes.empty()) out += (o.names.empty() ? "\\fI" : " \\fI") + roff(o.takes) + "\\fR";
-      out += "\n" + roff(o.what + values_of(o)) + "\n";
+      out += "\n" + roff(o.what + option_values(o)) + "\n";
     }
     if (!v.footer.empty()) out += ".PP\n" + roff(v.footer) + "\n";
   }
