@@ -271,16 +271,11 @@ inline constexpr std::uint64_t repair_ejections = 2'000'000;
 
 // ---- Reuse penalties (wishes/reuse.hpp) ----
 
-// Rounds of moving one buffer at a time, and the looks of all: some seconds.
-inline constexpr int reuse_rounds = 16;
-inline constexpr std::uint64_t reuse_looks = 500'000'000;
-// Buffers up to which a plan is asked for that pays none of the largest penalties.
-inline constexpr std::size_t most_separated_buffers = 2000;
-// Branch and bound over pairs kept apart: in places of so many buffers, with so many nodes (some tenths of a second)
-// and plans.
-inline constexpr std::size_t most_paired_buffers = 256;
-inline constexpr std::uint64_t most_reuse_nodes = 200'000;
-inline constexpr int most_reuse_plans = 256;
+// Rounds of moving one buffer at a time, and the looks of all: some tenths of a second.
+inline constexpr int reuse_rounds = 4;
+inline constexpr looks_budget fast_reuse{1'000'000, 200}, normal_reuse{30'000'000, 200}, best_reuse{300'000'000, 2'000};
+// Buffers taken out at once around a pair that pays.
+inline constexpr std::uint64_t most_refilled = 8;
 
 // ---- Prices of limits (subgradient.hpp) ----
 

@@ -33,9 +33,7 @@ enum class technique : std::uint8_t {
   hint_searches,
   hint_halves,
   hint_proof,
-  reuse_apart,
-  reuse_moves,
-  reuse_pairs,
+  reuse,
   // several memories, and slabs
   repair,
   slab_splits,

@@ -58,6 +58,35 @@ TEST(reuse, moves_a_buffer_away_from_the_dearer_one) {
   EXPECT_NE(answer.offset(1), answer.offset(2));
 }
 
+// No single move can exchange two buffers that fill the arena.
+TEST(reuse, exchanges_two_buffers) {
+  problem p;
+  for (const bytes at : {0, 4}) p.add({.size = 4, .live = {0, 1}, .offset = at});
+  for (int i = 0; i < 2; ++i) p.add({.size = 4, .live = {1, 2}});
+  p.reuse_penalties = {{0, 2, 1}, {1, 3, 1}};
+  for (const effort work : {effort::fast, effort::normal, effort::best}) {
+    plan answer;
+    answer.offsets = {0, 4, 0, 4};
+    answer.arena_bytes = 8;
+    answer.status = status::feasible;
+    lower_reuse_penalty(p, {.work = work}, {}, answer);
+    EXPECT_EQ(answer.reuse_penalty, 0);
+    EXPECT_EQ(answer.offsets, (std::vector<bytes>{0, 4, 4, 0}));
+  }
+}
+
+// More effort goes on from the same plan, so it pays no more.
+RC_GTEST_PROP(reuse, more_effort_pays_no_more, ()) {
+  const auto p = generate::random_problem({.most_buffers = 40, .most_memories = 2, .most_size = 30, .most_ticks = 30});
+  if (!p || p->reuse_penalties.empty()) return;
+  plan fast = without_penalties(*p);
+  if (!fast.has_offsets()) return;
+  plan normal = fast;
+  lower_reuse_penalty(*p, {.work = effort::fast}, {}, fast);
+  lower_reuse_penalty(*p, {.work = effort::normal}, {}, normal);
+  RC_ASSERT(normal.reuse_penalty <= fast.reuse_penalty);
+}
+
 // Each move looks for a place among 3000 blocks, and tries some 6000.
 TEST(reuse, moves_among_thousands_that_live_throughout) {
   constexpr index throughout = 3000, brief = 4000;

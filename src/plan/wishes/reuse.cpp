@@ -4,12 +4,12 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "plan/mix.hpp"
 #include "plan/policy.hpp"
-#include "plan/single/parts.hpp"
-#include "plan/single/single.hpp"
 #include "plan/trial.hpp"
 
 namespace berth::plan {
@@ -50,250 +50,291 @@ std::optional<bytes> room_of(const problem& p, const options& o, index m) {
   return capacity ? std::optional{std::min(*capacity, max_address)} : std::nullopt;
 }
 
-struct byte_range {
-  bytes lo = 0;
-  bytes hi = 0;
+// The arena, or the slab, in which a buffer stays.
+struct room {
+  index memory = 0;
+  bytes reach = 0;  // nothing may end above
 };
 
-class local_search {
+// A plan whose buffers are taken out and put back at the offset that pays least.
+class refiller {
  public:
-  local_search(const problem& p, const options& o, plan& answer)
-      : p_{p}, options_{o}, answer_{answer}, partners_(p.buffers.size()), apart_(p.buffers.size()) {
-    for (const reuse_penalty& r : p.reuse_penalties) {
-      partners_[r.a].push_back({r.b, r.weight});
-      partners_[r.b].push_back({r.a, r.weight});
-    }
-    for (const pair& s : p.separations) {
-      apart_[s.a].push_back(s.b);
-      apart_[s.b].push_back(s.a);
-    }
-    if (p.conflicts) {
-      for (const pair& c : *p.conflicts) {
-        apart_[c.a].push_back(c.b);
-        apart_[c.b].push_back(c.a);
-      }
-    }
-  }
+  refiller(const problem& p, const options& o, plan& answer);
 
-  // Moves each buffer with a penalty to a cheaper place; returns whether any moved.
-  bool round(const patience& wait) {
-    bool changed = false;
-    for (index i = 0; i < p_.buffers.size() && !wait.was_over(); ++i) {
-      if (!movable(i) || cost_at(i, answer_.offset(i)) <= 0 || wait.over(p_.buffers.size())) continue;
-      changed |= move(i, wait);
-    }
-    return changed;
-  }
+  // Moves each paying buffer to its cheapest offset; returns whether any moved.
+  bool move_each(const patience& wait);
+  // Takes out all buffers that may move, and puts them back by size, or not if that pays more.
+  void refill_all(const patience& wait);
+  // Takes out a few buffers around a paying pair at a time, until nothing is paid or the wait is over.
+  void refill_around_pairs(const patience& wait);
 
  private:
   struct partner {
     index other = 0;
     double weight = 0;
   };
+  struct byte_range {
+    bytes lo = 0, hi = 0;
+  };
+  struct change_of_cost {
+    bytes at = 0;  // for a buffer from this offset on
+    double by = 0;
+  };
 
-  bool movable(index i) const {
+  [[nodiscard]] bool may_move(index i) const {
     const buffer& b = p_.buffers[i];
-    return !partners_[i].empty() && !b.offset && !b.alias_group && p_.footprint(i) != 0;
+    return !b.offset && !b.alias_group && size_[i] != 0;
   }
+  [[nodiscard]] std::uint64_t random(std::uint64_t below) { return mix(++seed_ * 0x9e3779b97f4a7c15U) % below; }
 
-  double cost_at(index i, bytes offset) const {
-    double cost = 0;
-    for (const partner& other : partners_[i]) {
-      const bytes at = answer_.offset(other.other);
-      if (same_place(answer_, i, other.other) && offset < at + p_.footprint(other.other) &&
-          at < offset + p_.footprint(i) && p_.footprint(other.other) != 0) {
-        cost += other.weight;
-      }
-    }
-    return cost;
-  }
-
-  // Returns the ranges in which buffer i may not lie, in order, and the reach of its slab.
-  std::pair<std::vector<byte_range>, bytes> forbidden(index i) const {
-    std::vector<byte_range> taken;
-    const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
-    bytes reach = room_of(p_, options_, memory).value_or(0);
-    if (!p_.memories.empty()) {
-      for (const auto& [lo, hi] : p_.memories[memory].reserved) taken.push_back({lo, hi});
-    }
-    for (index j = 0; j < p_.buffers.size(); ++j) {
-      if (!same_place(answer_, i, j)) continue;
-      reach = std::max(reach, answer_.offset(j) + p_.footprint(j));
-      if (i != j && p_.footprint(j) != 0 && !p_.conflicts && live_together(p_.buffers[i], p_.buffers[j])) {
-        taken.push_back({answer_.offset(j), answer_.offset(j) + p_.footprint(j)});
-      }
-    }
-    for (const index j : apart_[i]) {
-      if (same_place(answer_, i, j) && p_.footprint(j) != 0) {
-        taken.push_back({answer_.offset(j), answer_.offset(j) + p_.footprint(j)});
-      }
-    }
-    std::sort(taken.begin(), taken.end(), [](const byte_range& a, const byte_range& b) { return a.lo < b.lo; });
-    return {taken, reach};
-  }
-
-  // Joins ranges in order that touch or overlap.
-  static std::vector<byte_range> merged(const std::vector<byte_range>& taken) {
-    std::vector<byte_range> out;
-    for (const byte_range& r : taken) {
-      if (out.empty() || r.lo > out.back().hi) {
-        out.push_back(r);
-      } else {
-        out.back().hi = std::max(out.back().hi, r.hi);
-      }
-    }
-    return out;
-  }
-
-  bool move(index i, const patience& wait) {
-    const auto found = forbidden(i);
-    const std::vector<byte_range>& taken = found.first;
-    const bytes reach = found.second;
-    const index memory = answer_.memory_of.empty() ? 0 : answer_.memory_of[i];
-    bytes alignment = p_.alignment_of(i);
-    if (!p_.memories.empty()) alignment = std::lcm(alignment, p_.memories[memory].alignment);
-    const bytes size = p_.footprint(i);
-    const std::vector<byte_range> apart = merged(taken);
-    const auto is_free = [&](bytes at) {
-      const auto next =
-          std::partition_point(apart.begin(), apart.end(), [at](const byte_range& r) { return r.hi <= at; });
-      return next == apart.end() || next->lo >= at + size;
-    };
-    // Only the edges of other blocks can be better than places between them.
-    std::vector<bytes> candidates{0};
-    const auto beside = [&](bytes lo, bytes hi) {
-      if (hi <= reach) candidates.push_back(align_up(hi, alignment));
-      if (lo >= size) candidates.push_back(align_down(lo - size, alignment));
-    };
-    for (const byte_range& r : taken) beside(r.lo, r.hi);
-    for (const partner& other : partners_[i]) {
-      if (same_place(answer_, i, other.other)) {
-        beside(answer_.offset(other.other), answer_.offset(other.other) + p_.footprint(other.other));
-      }
-    }
-    if (reach >= size) candidates.push_back(align_down(reach - size, alignment));
-    bytes best = answer_.offset(i);
-    double least = cost_at(i, best);
-    for (const bytes at : candidates) {
-      if (at + size > reach || !is_free(at)) continue;
-      if (wait.over(partners_[i].size())) break;
-      const double cost = cost_at(i, at);
-      if (cost >= least) continue;
-      least = cost;
-      best = at;
-    }
-    if (best == answer_.offset(i)) return false;
-    answer_.offsets[i] = best;
-    return true;
-  }
+  void index_lifetimes();
+  std::span<const index> never_with(index i);
+  double cost_of(index i) const;
+  bool put_back(index i);
+  bool refill(std::vector<index>& out, bool may_stay_equal);
+  std::optional<reuse_penalty> paying_pair();
+  void choose_around(const reuse_penalty& r, std::vector<index>& out);
 
   const problem& p_;
-  const options& options_;
   plan& answer_;
+  std::vector<bytes> size_, alignment_;
+  std::vector<room> rooms_;
+  std::vector<index> place_of_;
+  std::vector<char> absent_;
   std::vector<std::vector<partner>> partners_;
-  std::vector<std::vector<index>> apart_;
+  std::vector<std::vector<index>> apart_;  // by conflicts and separations
+  // Buffers by the begin of their lives, and the last end in each block of them.
+  std::vector<index> by_begin_;
+  std::vector<interval> hull_;
+  std::vector<tick> last_end_;
+  std::vector<std::vector<index>> never_with_;  // of the buffers asked for, while there is room
+  std::size_t pairs_kept_ = 0;
+  std::vector<index> asked_;
+  std::vector<byte_range> taken_;
+  std::vector<change_of_cost> changes_;
+  std::vector<bytes> candidates_;
+  std::uint64_t looks_ = 0;  // since the last report
+  std::uint64_t seed_ = 0;
 };
 
-// Finds the least penalty of one place (a memory, or a slab of one) whose buffers and arena stay. Branches on each
-// paying pair: first keeps it apart by a new plan with one more separation, then lets it pay. Exact if every plan is
-// found or refuted.
-class pairs_apart {
- public:
-  // `place` has the buffers `members` of the whole problem, and the arena as its capacity.
-  pairs_apart(problem place, const std::vector<index>& members, const problem& whole, const options& o,
-              const patience& wait)
-      : place_{std::move(place)}, options_{o}, wait_{wait} {
-    std::vector<index> inside(whole.buffers.size(), none);
-    for (index k = 0; k < members.size(); ++k) inside[members[k]] = k;
-    for (const reuse_penalty& r : whole.reuse_penalties) {
-      if (inside[r.a] != none && inside[r.b] != none)
-        place_.reuse_penalties.push_back({inside[r.a], inside[r.b], r.weight});
-    }
-    std::stable_sort(place_.reuse_penalties.begin(), place_.reuse_penalties.end(),
-                     [](const reuse_penalty& a, const reuse_penalty& b) { return a.weight > b.weight; });
-    let_be_.resize(place_.reuse_penalties.size());
-  }
+constexpr std::size_t begins_a_block = 64;
+constexpr std::size_t most_pairs_kept = 16 << 20;  // 64 MiB
 
-  [[nodiscard]] std::size_t pairs() const { return place_.reuse_penalties.size(); }
-
-  // Returns offsets by member that pay least, no more than those given; adds nodes to `spent`.
-  std::vector<bytes> least(std::vector<bytes> offsets, std::uint64_t& spent) {
-    best_.offsets = std::move(offsets);
-    least_ = reuse_penalty_of(place_, best_);
-    descend(plan{best_}, 0, spent);
-    return std::move(best_.offsets);
-  }
-
- private:
-  static constexpr index none = ~index{0};
-
-  // Returns the paying pair of the greatest weight that may not pay yet.
-  [[nodiscard]] std::optional<std::size_t> dearest(const plan& layout) const {
-    for (std::size_t k = 0; k < pairs(); ++k) {
-      if (!let_be_[k] && shares(place_, layout, place_.reuse_penalties[k])) return k;
-    }
-    return std::nullopt;
-  }
-
-  void descend(plan layout, double paid, std::uint64_t& spent) {
-    const double cost = reuse_penalty_of(place_, layout);
-    if (cost < least_) {
-      least_ = cost;
-      best_.offsets = layout.offsets;
-    }
-    const auto k = dearest(layout);
-    if (!k || paid >= least_ || plans_++ >= policy::most_reuse_plans || spent >= policy::most_reuse_nodes ||
-        wait_.over())
-      return;
-    const reuse_penalty& pair = place_.reuse_penalties[*k];
-    place_.separations.push_back({pair.a, pair.b});
-    if (validate(place_)) {  // members of one group share bytes whatever their base is
-      options o = options_;
-      o.node_limit = policy::most_reuse_nodes - spent;
-      plan apart = solve_single(place_, o, wait_);
-      spent += apart.work;
-      if (apart.has_offsets()) descend(std::move(apart), paid, spent);
-    }
-    place_.separations.pop_back();
-    let_be_[*k] = true;
-    if (paid + pair.weight < least_) descend(std::move(layout), paid + pair.weight, spent);
-    let_be_[*k] = false;
-  }
-
-  problem place_;
-  const options& options_;
-  const patience& wait_;
-  std::vector<bool> let_be_;  // by penalty
-  plan best_;
-  double least_ = 0;
-  int plans_ = 0;
-};
-
-// Searches place by place those of not too many buffers.
-void pay_least(const problem& p, const options& o, const patience& wait, plan& answer) {
-  std::map<std::pair<index, index>, std::vector<index>> places;
+refiller::refiller(const problem& p, const options& o, plan& answer)
+    : p_{p},
+      answer_{answer},
+      place_of_(p.buffers.size()),
+      absent_(p.buffers.size()),
+      partners_(p.buffers.size()),
+      apart_(p.buffers.size()),
+      never_with_(p.buffers.size()) {
+  std::map<std::pair<index, index>, index> places;
   for (index i = 0; i < p.buffers.size(); ++i) {
-    places[{answer.memory_of.empty() ? 0 : answer.memory_of[i], answer.slab_of.empty() ? 0 : answer.slab_of[i]}]
-        .push_back(i);
+    const index memory = answer.memory_of.empty() ? 0 : answer.memory_of[i];
+    const auto at =
+        places.try_emplace({memory, answer.slab_of.empty() ? 0 : answer.slab_of[i]}, static_cast<index>(rooms_.size()));
+    if (at.second) rooms_.push_back({memory, room_of(p, o, memory).value_or(0)});
+    place_of_[i] = at.first->second;
+    size_.push_back(p.footprint(i));
+    alignment_.push_back(p.memories.empty() ? p.alignment_of(i)
+                                            : std::lcm(p.alignment_of(i), p.memories[memory].alignment));
+    room& in = rooms_[place_of_[i]];
+    in.reach = std::max(in.reach, answer.offset(i) + size_[i]);
   }
-  std::uint64_t spent = 0;
-  part_maker parts{p};
-  for (const auto& [where, members] : places) {
-    if (members.size() > policy::most_paired_buffers) continue;
-    problem place = parts.part(where.first, members);
-    bytes top = 0;
-    std::vector<bytes> offsets;
-    for (const index i : members) {
-      offsets.push_back(answer.offset(i));
-      top = std::max(top, answer.offset(i) + p.footprint(i));
+  for (const reuse_penalty& r : p.reuse_penalties) {
+    if (place_of_[r.a] != place_of_[r.b] || size_[r.a] == 0 || size_[r.b] == 0) continue;
+    partners_[r.a].push_back({r.b, r.weight});
+    partners_[r.b].push_back({r.a, r.weight});
+  }
+  for (const std::span<const pair> all :
+       {std::span{p.separations}, p.conflicts ? std::span{*p.conflicts} : std::span<const pair>{}}) {
+    for (const pair& s : all) {
+      apart_[s.a].push_back(s.b);
+      apart_[s.b].push_back(s.a);
     }
-    (place.memories.empty() ? place.capacity : place.memories[0].capacity) = room_of(p, o, where.first).value_or(top);
-    pairs_apart search{std::move(place), members, p, o, wait};
-    if (search.pairs() == 0) continue;
-    offsets = search.least(std::move(offsets), spent);
-    for (std::size_t k = 0; k < members.size(); ++k) answer.offsets[members[k]] = offsets[k];
   }
-  answer.work += spent;
+  if (!p.conflicts) index_lifetimes();
+}
+
+void refiller::index_lifetimes() {
+  for (const buffer& b : p_.buffers) {
+    hull_.push_back(b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper});
+  }
+  by_begin_.resize(hull_.size());
+  std::iota(by_begin_.begin(), by_begin_.end(), index{0});
+  std::ranges::stable_sort(by_begin_, {}, [this](index i) { return hull_[i].lower; });
+  for (std::size_t k = 0; k < by_begin_.size(); ++k) {
+    if (k % begins_a_block == 0) last_end_.push_back(hull_[by_begin_[k]].upper);
+    last_end_.back() = std::max(last_end_.back(), hull_[by_begin_[k]].upper);
+  }
+}
+
+// Returns the buffers of the same place that may share no byte with i, some twice.
+std::span<const index> refiller::never_with(index i) {
+  if (!never_with_[i].empty()) return never_with_[i];
+  asked_.clear();
+  const auto add = [&](index j) {
+    if (j != i && place_of_[j] == place_of_[i] && size_[j] != 0) asked_.push_back(j);
+  };
+  std::ranges::for_each(apart_[i], add);
+  if (!p_.conflicts) {
+    const auto end = static_cast<std::size_t>(
+        std::ranges::lower_bound(by_begin_, hull_[i].upper, {}, [this](index j) { return hull_[j].lower; }) -
+        by_begin_.begin());
+    for (std::size_t k = 0; k < end; ++k) {
+      if (k % begins_a_block == 0 && last_end_[k / begins_a_block] <= hull_[i].lower) {
+        k += begins_a_block - 1;
+      } else if (const index j = by_begin_[k];
+                 hull_[j].upper > hull_[i].lower && live_together(p_.buffers[i], p_.buffers[j])) {
+        add(j);
+      }
+    }
+    looks_ += end / begins_a_block + asked_.size();
+  }
+  pairs_kept_ += asked_.size();
+  if (pairs_kept_ > most_pairs_kept) return asked_;
+  return never_with_[i] = asked_;
+}
+
+double refiller::cost_of(index i) const {
+  double cost = 0;
+  const bytes at = answer_.offset(i);
+  for (const partner& one : partners_[i]) {
+    const bytes other = answer_.offset(one.other);
+    if (!absent_[one.other] && at < other + size_[one.other] && other < at + size_[i]) cost += one.weight;
+  }
+  return cost;
+}
+
+// Gives buffer i the lowest of the offsets that pay least. Only the end of a block below, or of a partner, can be one.
+bool refiller::put_back(index i) {
+  const room& in = rooms_[place_of_[i]];
+  taken_.clear();
+  changes_.clear();
+  candidates_.assign(1, 0);
+  if (!p_.memories.empty()) {
+    for (const auto& [lo, hi] : p_.memories[in.memory].reserved) taken_.push_back({lo, hi});
+  }
+  for (const index j : never_with(i)) {
+    if (!absent_[j]) taken_.push_back({answer_.offset(j), answer_.offset(j) + size_[j]});
+  }
+  for (const byte_range& r : taken_) candidates_.push_back(align_up(r.hi, alignment_[i]));
+  for (const partner& one : partners_[i]) {
+    if (absent_[one.other]) continue;
+    const bytes lo = answer_.offset(one.other), hi = lo + size_[one.other];
+    changes_.push_back({lo < size_[i] ? 0 : lo - size_[i] + 1, one.weight});
+    changes_.push_back({hi, -one.weight});
+    candidates_.push_back(align_up(hi, alignment_[i]));
+  }
+  looks_ += taken_.size() + 2 * changes_.size();
+  std::ranges::sort(taken_, {}, &byte_range::lo);
+  std::ranges::sort(changes_, {}, &change_of_cost::at);
+  std::ranges::sort(candidates_);
+  std::optional<bytes> best;
+  double least = 0, cost = 0;
+  bytes below = 0;  // the end of the blocks that begin up to the candidate
+  auto next = taken_.begin();
+  auto change = changes_.begin();
+  for (const bytes at : candidates_) {
+    if (size_[i] > in.reach || at > in.reach - size_[i]) break;
+    for (; change != changes_.end() && change->at <= at; ++change) cost += change->by;
+    for (; next != taken_.end() && next->lo < at + size_[i]; ++next) below = std::max(below, next->hi);
+    if (below > at || (best && cost >= least)) continue;
+    best = at;
+    least = cost;
+  }
+  if (best) answer_.offsets[i] = *best;
+  return best.has_value();
+}
+
+// Takes these out and puts them back in this order. Undoes that if one finds no place, or if more is paid.
+bool refiller::refill(std::vector<index>& out, bool may_stay_equal) {
+  double before = 0, after = 0;
+  std::vector<bytes> former;
+  for (const index i : out) {
+    former.push_back(answer_.offset(i));
+    before += cost_of(i);
+    absent_[i] = 1;
+    looks_ += partners_[i].size();
+  }
+  bool fits = true;
+  for (const index i : out) {
+    if (fits && (fits = put_back(i))) after += (absent_[i] = 0, cost_of(i));
+  }
+  if (fits && (after < before || (may_stay_equal && after <= before))) return after < before;
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    answer_.offsets[out[k]] = former[k];
+    absent_[out[k]] = 0;
+  }
+  return false;
+}
+
+bool refiller::move_each(const patience& wait) {
+  bool changed = false;
+  std::vector<index> one(1);
+  for (index i = 0; i < size_.size() && !wait.was_over(); ++i) {
+    if (!partners_[i].empty() && may_move(i) && cost_of(i) > 0) {
+      one[0] = i;
+      changed |= refill(one, false);
+    }
+    (void)wait.over(std::exchange(looks_, 0) + partners_[i].size());
+  }
+  return changed;
+}
+
+void refiller::refill_all(const patience& wait) {
+  std::vector<index> out;
+  for (index i = 0; i < size_.size(); ++i) {
+    if (may_move(i)) out.push_back(i);
+  }
+  std::ranges::stable_sort(out, std::greater{}, [this](index i) { return size_[i]; });
+  (void)refill(out, false);
+  (void)wait.over(std::exchange(looks_, 0));
+}
+
+// Returns one of the pairs that pay, at random.
+std::optional<reuse_penalty> refiller::paying_pair() {
+  const std::vector<reuse_penalty>& all = p_.reuse_penalties;
+  const std::uint64_t first = random(all.size());
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const reuse_penalty& r = all[(first + k) % all.size()];
+    ++looks_;
+    if (r.weight > 0 && shares(p_, answer_, r)) return r;
+  }
+  return std::nullopt;
+}
+
+void refiller::choose_around(const reuse_penalty& r, std::vector<index>& out) {
+  out.clear();
+  const auto add = [&](index i) {
+    if (may_move(i) && std::ranges::find(out, i) == out.end()) out.push_back(i);
+  };
+  add(r.a);
+  add(r.b);
+  const std::uint64_t count = 2 + random(policy::most_refilled - 1);
+  for (std::uint64_t turn = 0; turn < 4 * count && out.size() < count; ++turn) {
+    const index near = random(2) == 0 ? r.a : r.b;
+    if (random(4) == 0) {
+      add(partners_[near][random(partners_[near].size())].other);
+    } else if (const std::span<const index> others = never_with(near); !others.empty()) {
+      add(others[random(others.size())]);
+    }
+  }
+  if (random(2) == 0) {
+    std::ranges::stable_sort(out, std::greater{}, [this](index i) { return size_[i]; });
+  } else {
+    for (std::size_t k = out.size(); k > 1; --k) std::swap(out[k - 1], out[random(k)]);
+  }
+}
+
+void refiller::refill_around_pairs(const patience& wait) {
+  std::vector<index> out;
+  while (!wait.over(std::exchange(looks_, 0) + 1)) {
+    const auto r = paying_pair();
+    if (!r) return;
+    choose_around(*r, out);
+    (void)refill(out, true);
+  }
 }
 
 bytes arena_of(const problem& p, const plan& answer) {
@@ -308,28 +349,11 @@ bytes arena_of(const problem& p, const plan& answer) {
   return sum;
 }
 
-// Asks for a plan in the same arena that pays none of the greatest penalties: as many as can be kept apart.
-void separate_the_dearest(const problem& p, const options& o, const patience& wait, plan& answer) {
-  if (!p.memories.empty() || p.max_slab || p.buffers.size() > policy::most_separated_buffers) return;
-  std::vector<reuse_penalty> dearest = p.reuse_penalties;
-  std::stable_sort(dearest.begin(), dearest.end(),
-                   [](const reuse_penalty& a, const reuse_penalty& b) { return a.weight > b.weight; });
-  problem strict = p;
-  strict.reuse_penalties.clear();
-  const std::optional<bytes> room = room_of(p, o, 0);
-  strict.capacity = room.value_or(answer.arena_bytes);
-  for (std::size_t count = dearest.size(); count > 0 && !wait.over(); count /= 2) {
-    strict.separations = p.separations;
-    for (std::size_t k = 0; k < count; ++k) strict.separations.push_back({dearest[k].a, dearest[k].b});
-    if (!validate(strict)) return;  // a penalty between two members of one group is always paid
-    plan other = solve_single(strict, o, wait);
-    answer.work += other.work;
-    if (!other.has_offsets()) continue;
-    if (reuse_penalty_of(p, other) < reuse_penalty_of(p, answer) && (room || other.arena_bytes == answer.arena_bytes)) {
-      answer.offsets = std::move(other.offsets);
-    }
-    return;
-  }
+std::uint64_t looks_of(effort work, std::size_t buffers) {
+  const policy::looks_budget& of = work == effort::fast     ? policy::fast_reuse
+                                   : work == effort::normal ? policy::normal_reuse
+                                                            : policy::best_reuse;
+  return of.base + of.an_item * buffers;
 }
 
 }  // namespace
@@ -341,14 +365,13 @@ double reuse_penalty_of(const problem& p, const plan& answer) {
 }
 
 void lower_reuse_penalty(const problem& p, const options& o, const patience& wait, plan& answer) {
-  if (uses(technique::reuse_apart) && reuse_penalty_of(p, answer) > 0 && o.work != effort::fast)
-    separate_the_dearest(p, o, wait, answer);
-  local_search moves{p, o, answer};
-  int rounds = policy::reuse_rounds;
-  const patience few = wait.for_looks(policy::reuse_looks);
-  while (uses(technique::reuse_moves) && rounds-- > 0 && moves.round(few)) continue;
-  if (uses(technique::reuse_pairs) && reuse_penalty_of(p, answer) > 0 && o.work != effort::fast)
-    pay_least(p, o, wait, answer);
+  if (uses(technique::reuse) && reuse_penalty_of(p, answer) > 0) {
+    refiller by{p, o, answer};
+    const patience few = wait.for_looks(looks_of(o.work, p.buffers.size()));
+    by.refill_all(few);
+    for (int rounds = policy::reuse_rounds; rounds > 0 && by.move_each(few); --rounds) continue;
+    by.refill_around_pairs(few);
+  }
   answer.arena_bytes = arena_of(p, answer);  // a slab may have become shorter
   if (answer.status == status::optimal && answer.arena_bytes > answer.lower_bound_bytes) {
     answer.status = status::feasible;  // by the arena, which gave way
