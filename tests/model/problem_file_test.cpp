@@ -454,6 +454,25 @@ TEST(xla_dump, allocations_are_buffers_and_temporary_ones_value_by_value) {
   EXPECT_EQ(plan::solve(timed.problem)->arena(), 65'664u);
 }
 
+TEST(xla_dump, values_that_share_bytes_at_different_offsets_count_once) {
+  const auto f = problem_of_text("ba.txt",
+                                 "BufferAssignment:\nallocation 0: size 100, preallocated-temp:\n"
+                                 " value: <1 a @0> (size=40,offset=0): f\n"
+                                 " value: <2 in_a @0> (size=20,offset=10): f\n"
+                                 " value: <3 b @0> (size=60,offset=40): f\n"
+                                 " value: <4 after @0> (size=100,offset=0): f\n"
+                                 " value: <5 empty @0> (size=0,offset=40): f\n"
+                                 "  BufferLiveRange:\n    a{}:0-4\n    in_a{}:3-6\n    b{}:2-6\n    after{}:7-8\n");
+  const auto& b = f.problem.buffers;
+  ASSERT_EQ(b.size(), 3u);
+  EXPECT_EQ(b[0].name, "a");
+  EXPECT_EQ(b[0].live, (plan::interval{0, 7}));
+  EXPECT_EQ(b[1].name, "after");
+  EXPECT_EQ(b[1].size, 100u);
+  EXPECT_EQ(b[2].name, "b");
+  EXPECT_EQ(plan::solve(f.problem)->arena(), 100u);
+}
+
 TEST(xla_dump, what_is_wrong_is_one_line) {
   const auto says = [](const std::string& more) {
     try {

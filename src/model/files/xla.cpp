@@ -1,7 +1,6 @@
 // The layout of XLA's compiler (berth/trace/engine_log.hpp): each event of its heap simulator is a tick.
 #include <algorithm>
 #include <map>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +25,7 @@ namespace {
 //     BufferLiveRange:
 //       add.1{0}:2-5
 //
-// Values of one offset whose lives overlap are one buffer in several names.
+// Values that share bytes while both are alive are one buffer in several names.
 class assignment_reader {
  public:
   assignment_reader(const std::string& path, std::string_view text) : text_{text} { out_.path = path; }
@@ -66,7 +65,7 @@ class assignment_reader {
   };
   struct life {
     plan::interval live;
-    bytes size = 0;
+    bytes begin = 0, end = 0;  // of its allocation
     std::string_view name;
   };
 
@@ -157,28 +156,40 @@ class assignment_reader {
     out_.counts_all = colored_ == 0;
   }
 
-  // The values of an allocation, those in one place that are alive together as one buffer.
+  static life joined(const life& a, const life& b) {
+    return {{a.live.lower, std::max(a.live.upper, b.live.upper)},
+            std::min(a.begin, b.begin),
+            std::max(a.end, b.end),
+            a.name};
+  }
+
+  // Adds the values of an allocation. Values that share bytes while both are alive become one buffer.
   void add_values(const allocation& a) {
-    std::map<bytes, std::vector<life>> at;  // by offset
+    std::vector<life> lives;
     for (const value& v : a.values) {
       const auto range = ranges_.find(without_index(v.name));
       const plan::interval live = range == ranges_.end() ? plan::interval{0, end_} : range->second;
-      at[v.offset].push_back({live, v.size, v.name});
+      if (v.size != 0) lives.push_back({live, v.offset, v.offset + v.size, v.name});
     }
-    for (auto& [offset, lives] : at) {
-      std::ranges::stable_sort(lives, {}, [](const life& l) { return l.live.lower; });
-      life now = lives.front();
-      for (const life& next : std::span{lives}.subspan(1)) {
-        if (next.live.lower < now.live.upper) {
-          now.live.upper = std::max(now.live.upper, next.live.upper);
-          now.size = std::max(now.size, next.size);
+    std::ranges::stable_sort(lives, {}, [](const life& l) { return l.live.lower; });
+    std::vector<life> ended;
+    std::map<bytes, life> now;  // by offset; no two share bytes
+    for (life next : lives) {
+      const plan::tick begun = next.live.lower;
+      auto it = now.upper_bound(next.begin);
+      if (it != now.begin() && std::prev(it)->second.end > next.begin) --it;
+      for (; it != now.end() && it->first < next.end; it = now.erase(it)) {
+        if (begun < it->second.live.upper) {
+          next = joined(it->second, next);
         } else {
-          add(now.name, now.size, now.live);
-          now = next;
+          ended.push_back(it->second);
         }
       }
-      add(now.name, now.size, now.live);
+      now.emplace(next.begin, next);
     }
+    for (const auto& [offset, one] : now) ended.push_back(one);
+    std::ranges::sort(ended, {}, [](const life& l) { return std::pair{l.begin, l.live.lower}; });
+    for (const life& one : ended) add(one.name, one.end - one.begin, one.live);
   }
 
   std::string_view text_;
