@@ -84,8 +84,9 @@ round_figures measure(const device& where, const way& w, int rounds) {
   options.kind = kind;
   if (w.planned) options.initial = planned_need(rules);
   pool memory{where, options};
+  pool_statistics filled;  // of the pool, with all blocks of a round
   std::vector<std::byte> host(3 * tensor_bytes, std::byte{1});
-  round_figures f;
+  round_figures warm, f;
   stopwatch watch;
   const auto round = [&](round_figures& to) {
     void* blocks[4] = {};
@@ -123,6 +124,7 @@ round_figures measure(const device& where, const way& w, int rounds) {
     }
     if (seen[2][0] != std::byte{2} || seen[2][tensor_bytes - 1] != std::byte{2})
       throw std::runtime_error("bench: the result is wrong");
+    if (w.pooled && &to == &warm) filled = memory.statistics();
     watch.time(to.allocation_us, [&] {
       for (int i = 0; i < 4; ++i) {
         if (w.pooled) {
@@ -133,7 +135,6 @@ round_figures measure(const device& where, const way& w, int rounds) {
       }
     });
   };
-  round_figures warm;
   for (int i = 0; i < 10; ++i) round(warm);
   watch.time(f.total_us, [&] {
     for (int i = 0; i < rounds; ++i) round(f);
@@ -142,9 +143,8 @@ round_figures measure(const device& where, const way& w, int rounds) {
   f.copy_us /= rounds;
   f.total_us /= rounds;
   if (w.pooled) {
-    const pool_statistics now = memory.statistics();
-    const double lost = static_cast<double>(now.rounding() + now.unusable);
-    f.fragmentation = lost / static_cast<double>(std::max<bytes>(now.reserved, 1));
+    const double lost = static_cast<double>(filled.rounding() + filled.unusable);
+    f.fragmentation = lost / static_cast<double>(std::max<bytes>(filled.reserved, 1));
   } else {
     double asked = 0, held = 0;
     for (const bytes size : round_sizes) {

@@ -414,11 +414,13 @@ void declare_search(CLI::App& app, plan_call& call) {
 }
 
 void declare_former_plan(CLI::App& app, plan_call& call) {
-  app.add_option("--keep", call.keep,
-                 "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it")
-      ->check(not_empty);
+  CLI::Option* const keep =
+      app.add_option("--keep", call.keep,
+                     "A former plan, JSON or CSV: buffers stay where it has them as far as the arena allows it")
+          ->check(not_empty);
   app.add_option("--keep-within", call.keep_within,
                  "With --keep: buffers move only where that saves more than so many percent of the arena")
+      ->needs(keep)
       ->check(CLI::Range(0.0, 100.0).description(""))
       ->type_name("PERCENT")
       ->capture_default_str();

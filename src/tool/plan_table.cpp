@@ -53,7 +53,6 @@ void print_pools(const model::problem_file& file, const plan::plan& answer) {
       if (answer.memory_of[i] != m) continue;
       plan::buffer b = p.buffers[i];
       b.memories.clear();
-      b.alias_group.reset();
       b.size = p.footprint(i);
       b.granularity = 1;
       b.tail_pad = 0;
@@ -94,7 +93,7 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
   print_pools(placed, answer);
   std::printf("  lower bound   %s\n", human_exactly(answer.lower_bound()).c_str());
   if (answer.optimal()) {
-    std::printf("  optimal       yes, proved\n");
+    std::printf("  optimal       yes, proved%s\n", got.moves ? ", of these stays alone" : "");
   } else if (!file.counts_all) {
     std::printf("  optimal       not proved: a note names memory that is not counted\n");
   } else {

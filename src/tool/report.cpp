@@ -162,7 +162,7 @@ report of(const trace::engine_log& log, const std::string& engine, progress_line
   r.health = trace::check(r.failed ? fragmentation_at({r.failed->use}) : fragmentation_at({log.at_peak}));
   r.measured_how += r.failed ? "at the failed request" : "at the peak";
   if (!log.reserved_peak) r.measured_how = "the log does not say what the engine's own allocator held";
-  if (log.engine != engine) r.settings = settings_for(engine, p, s.peak_live);
+  if (!r.failed || log.engine != engine) r.settings = settings_for(engine, p, s.peak_live);
   if (r.failed) {
     r.failed_place = place_of(log.history, r.failed->request.site);
     r.cause = cause_of(log, *r.failed);

@@ -170,6 +170,14 @@ class EngineLogs(unittest.TestCase):
             served.add(replayed)
         self.assertEqual(served, {False, True})
 
+    def test_settings_are_tried_without_a_failure_too(self):
+        content = fragmented()
+        content["device_traces"][0].pop()
+        path = self.file(pickle.dumps(content))
+        for engine, expected in (("pytorch", True), ("rmm", True), (None, False)):
+            said = self.run_berth("report", path, "--json", *(("--engine", engine) if engine else ())).stdout
+            self.assertEqual(bool(json.loads(said).get("settings")), expected, engine)
+
     def test_replay_and_view(self):
         content = pickle.dumps(fragmented())
         got = self.answer("replay", content, 0)

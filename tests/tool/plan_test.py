@@ -164,6 +164,13 @@ class Verbs(unittest.TestCase):
                      "    slow        11 B; 2 buffers of 11 B, alive at once 11 B\n", "  cost          5.5; the least, proved\n"):
             self.assertIn(line, shown)
 
+    def test_a_group_is_alive_once(self):
+        problem = self.file("p.json", json.dumps({"format": "berth-problem/1", "buffers": [
+            {"id": "x", "size": 10, "lower": 0, "upper": 2, "alias_group": "g"},
+            {"id": "y", "size": 7, "lower": 1, "upper": 3, "alias_group": "g"}],
+            "pools": [{"id": "fast", "capacity": 10}, {"id": "slow"}]}))
+        self.assertIn("2 buffers of 17 B, alive at once 10 B\n", self.run_berth("plan", problem).stdout)
+
     def test_pins_that_clash_are_named(self):
         problem = self.file("p.csv", "id,lower,upper,size,offset\nx,0,2,4,0\ny,1,3,4,2\n")
         got = self.run_berth("plan", problem)
@@ -304,6 +311,7 @@ class Verbs(unittest.TestCase):
         with open(former) as f:
             self.assertEqual(f.read(), text)
         self.expect_wrong("plan", problem, "--keep", former, "--keep-within", "nan", says="--keep-within")
+        self.expect_wrong("plan", problem, "--keep-within", "5", says="--keep")
 
     def test_what_rules_made_is_verified(self):
         text = {"format": "berth-problem/1", "buffers": [
