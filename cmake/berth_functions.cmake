@@ -96,12 +96,14 @@ function(berth_unoptimised_where_sanitized target)
   endif()
 endfunction()
 
-# berth_bench(NAME SOURCES a.cpp ... [LIBS lib ...]): one program that prints its figures; never a test. The target
-# berth_benches builds all of them, the default target builds none.
+# berth_bench(NAME [APART] SOURCES a.cpp ... [LIBS lib ...]): one program that prints its figures; never a test. The
+# target berth_benches builds all but those APART, the default target builds none.
 function(berth_bench name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "APART" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
-  add_dependencies(berth_benches ${name})
+  if(NOT arg_APART)
+    add_dependencies(berth_benches ${name})
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/bench)
   target_link_libraries(${name} PRIVATE berth::berth ${arg_LIBS})
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
