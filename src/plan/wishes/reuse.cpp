@@ -1,6 +1,9 @@
 #include "plan/wishes/reuse.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -63,8 +66,6 @@ class refiller {
 
   // Moves each paying buffer to its cheapest offset; returns whether any moved.
   bool move_each(const patience& wait);
-  // Takes out all buffers that may move, and puts them back by size, or not if that pays more.
-  void refill_all(const patience& wait);
   // Takes out a few buffers around a paying pair at a time, until nothing is paid or the wait is over.
   void refill_around_pairs(const patience& wait);
 
@@ -88,6 +89,8 @@ class refiller {
   [[nodiscard]] std::uint64_t random(std::uint64_t below) { return mix(++seed_ * 0x9e3779b97f4a7c15U) % below; }
 
   void index_lifetimes();
+  template <class F>
+  void for_each_alive_with(index i, std::size_t node, std::size_t first, std::size_t width, F&& f);
   std::span<const index> never_with(index i);
   double cost_of(index i) const;
   bool put_back(index i);
@@ -103,7 +106,7 @@ class refiller {
   std::vector<char> absent_;
   std::vector<std::vector<partner>> partners_;
   std::vector<std::vector<index>> apart_;  // by conflicts and separations
-  // Buffers by the begin of their lives, and the last end in each block of them.
+  // Buffers by the begin of their lives, and a binary tree over them with the last end below each node.
   std::vector<index> by_begin_;
   std::vector<interval> hull_;
   std::vector<tick> last_end_;
@@ -117,7 +120,6 @@ class refiller {
   std::uint64_t seed_ = 0;
 };
 
-constexpr std::size_t begins_a_block = 64;
 constexpr std::size_t most_pairs_kept = 16 << 20;  // 64 MiB
 
 refiller::refiller(const problem& p, const options& o, plan& answer)
@@ -163,10 +165,27 @@ void refiller::index_lifetimes() {
   by_begin_.resize(hull_.size());
   std::iota(by_begin_.begin(), by_begin_.end(), index{0});
   std::ranges::stable_sort(by_begin_, {}, [this](index i) { return hull_[i].lower; });
-  for (std::size_t k = 0; k < by_begin_.size(); ++k) {
-    if (k % begins_a_block == 0) last_end_.push_back(hull_[by_begin_[k]].upper);
-    last_end_.back() = std::max(last_end_.back(), hull_[by_begin_[k]].upper);
+  const std::size_t leaves = std::bit_ceil(by_begin_.size());
+  last_end_.assign(2 * leaves, std::numeric_limits<tick>::min());
+  for (std::size_t k = 0; k < by_begin_.size(); ++k) last_end_[leaves + k] = hull_[by_begin_[k]].upper;
+  for (std::size_t node = leaves; --node > 0;) {
+    last_end_[node] = std::max(last_end_[2 * node], last_end_[2 * node + 1]);
   }
+}
+
+// Calls f for each buffer below the node, with `width` leaves from `first` on, that is alive with i.
+template <class F>
+void refiller::for_each_alive_with(index i, std::size_t node, std::size_t first, std::size_t width, F&& f) {
+  ++looks_;
+  const bool none =
+      first >= by_begin_.size() || last_end_[node] <= hull_[i].lower || hull_[by_begin_[first]].lower >= hull_[i].upper;
+  if (none) return;
+  if (width == 1) {
+    if (live_together(p_.buffers[i], p_.buffers[by_begin_[first]])) f(by_begin_[first]);
+    return;
+  }
+  for_each_alive_with(i, 2 * node, first, width / 2, f);
+  for_each_alive_with(i, 2 * node + 1, first + width / 2, width / 2, f);
 }
 
 // Returns the buffers of the same place that may share no byte with i, some twice.
@@ -177,20 +196,7 @@ std::span<const index> refiller::never_with(index i) {
     if (j != i && place_of_[j] == place_of_[i] && size_[j] != 0) asked_.push_back(j);
   };
   std::ranges::for_each(apart_[i], add);
-  if (!p_.conflicts) {
-    const auto end = static_cast<std::size_t>(
-        std::ranges::lower_bound(by_begin_, hull_[i].upper, {}, [this](index j) { return hull_[j].lower; }) -
-        by_begin_.begin());
-    for (std::size_t k = 0; k < end; ++k) {
-      if (k % begins_a_block == 0 && last_end_[k / begins_a_block] <= hull_[i].lower) {
-        k += begins_a_block - 1;
-      } else if (const index j = by_begin_[k];
-                 hull_[j].upper > hull_[i].lower && live_together(p_.buffers[i], p_.buffers[j])) {
-        add(j);
-      }
-    }
-    looks_ += end / begins_a_block + asked_.size();
-  }
+  if (!p_.conflicts) for_each_alive_with(i, 1, 0, last_end_.size() / 2, add);
   pairs_kept_ += asked_.size();
   if (pairs_kept_ > most_pairs_kept) return asked_;
   return never_with_[i] = asked_;
@@ -282,16 +288,6 @@ bool refiller::move_each(const patience& wait) {
   return changed;
 }
 
-void refiller::refill_all(const patience& wait) {
-  std::vector<index> out;
-  for (index i = 0; i < size_.size(); ++i) {
-    if (may_move(i)) out.push_back(i);
-  }
-  std::ranges::stable_sort(out, std::greater{}, [this](index i) { return size_[i]; });
-  (void)refill(out, false);
-  (void)wait.over(std::exchange(looks_, 0));
-}
-
 // Returns one of the pairs that pay, at random.
 std::optional<reuse_penalty> refiller::paying_pair() {
   const std::vector<reuse_penalty>& all = p_.reuse_penalties;
@@ -371,7 +367,6 @@ void lower_reuse_penalty(const problem& p, const options& o, const patience& wai
   if (uses(technique::reuse) && reuse_penalty_of(p, answer) > 0) {
     refiller by{p, o, answer};
     const patience few = wait.for_looks(looks_of(o.work, p.buffers.size()));
-    by.refill_all(few);
     for (int rounds = policy::reuse_rounds; rounds > 0 && by.move_each(few); --rounds) continue;
     by.refill_around_pairs(few);
   }
