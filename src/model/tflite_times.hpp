@@ -1,7 +1,7 @@
 // The lifetimes that TensorFlow Lite for Microcontrollers gives to tensors: one clock for all subgraphs of a model, as
-// its AllocationInfoBuilder counts (tensorflow/lite/micro/micro_allocation_info.cc). Every operator is a tick. IF, WHILE
-// and CALL_ONCE run their subgraphs in ticks of their own, before they end themselves. A subgraph with two callers
-// lives from the first call to the last one.
+// its AllocationInfoBuilder counts (tensorflow/lite/micro/micro_allocation_info.cc). Every operator is a tick. IF,
+// WHILE and CALL_ONCE run their subgraphs in ticks of their own, before they end themselves. A subgraph with two
+// callers lives from the first call to the last one.
 #pragma once
 
 #include <vector>
