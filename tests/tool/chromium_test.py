@@ -74,6 +74,43 @@ class Page(unittest.TestCase):
         b.paint()
         self.assertTrue(b.run(HIDDEN))
 
+    def test_sums_two_moments_the_strip_and_the_link(self):
+        b = self.browser()
+        g = "layouts()[1]"
+        # Two moments: at 1 of what is now there is x alone, at 3 there are y and z.
+        b.run(f"pin(1, -1), pin_second(3), paint()")
+        self.assertEqual(b.run(ROWS), ["−60 B  x", "+50 B  y", "+8 B  z"])
+        self.assertEqual(b.run(HEADING), "From 1 to 3: −2 B; 2 came, 1 went")
+        choose = "(v => { const g = document.getElementById('group'); g.value = v; g.dispatchEvent(new Event('change')); })"
+        for by, rows in (("kind", ["−60 B in 1  x", "+50 B in 1  y", "+8 B in 1  z"]), ("size", ["−60 B in 1  60 B each", "+50 B in 1  50 B each", "+8 B in 1  8 B each"])):
+            b.run(f"{choose}('{by}')")
+            self.assertEqual(b.run(ROWS), rows)
+        b.run("pin(3, -1)")
+        self.assertEqual(b.run(ROWS)[-1], "8 B in 1  8 B each")
+        # A click with Shift is the second moment.
+        b.run(f"{choose}(''), pin(1, -1), paint()")
+        at = b.run(f"(() => {{ const g = {g}, r = canvas.getBoundingClientRect(); return [r.x + sx(3.5, g), r.y + sy(20, g)]; }})()")
+        b.click(*at, modifiers=8)
+        self.assertEqual(b.run("[pinned.at, pinned.second]"), [1, 3])
+        # A press on the strip brings that time into the middle of what is shown.
+        b.run("zoom(0.4, 0, 0, false), paint()")
+        before = b.run("[view.left, view.right]")
+        b.click(*b.run(f"(() => {{ const g = {g}, r = canvas.getBoundingClientRect(); return [r.x + g.x1 - 1, r.y + g.c1 + 12]; }})()"))
+        after = b.run("[view.left, view.right]")
+        self.assertGreater(after[0], before[0])
+        self.assertEqual(after[1], b.run("full.right"))
+        self.assertEqual(b.run("[pinned.at, pinned.second]"), [1, 3])  # it pins nothing
+        # The page's address leads there again.
+        b.run("new Promise(done => setTimeout(done, 400))")
+        link, state = b.run("location.hash"), b.run("[view.left, view.right, view.bottom, view.top, pinned.at, pinned.second]")
+        b.run("view = {...full}, unpin(), history.replaceState(null, '', '#'), 0")
+        b.run(f"location.hash = '{link}', new Promise(done => setTimeout(done, 100))")
+        for was, now in zip(state, b.run("[view.left, view.right, view.bottom, view.top, pinned.at, pinned.second]")):
+            self.assertAlmostEqual(was, now, places=5)
+        # An address of another page changes nothing that is not there.
+        b.run("location.hash = '#view=9,2,x,1&at=99999,a&memory=7&axis=us', new Promise(done => setTimeout(done, 100))")
+        self.assertTrue(b.run("Object.keys(full).every(k => view[k] === full[k]) && pinned === null"))
+
 
 if __name__ == "__main__":
     if not chromium.PROGRAM:

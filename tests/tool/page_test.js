@@ -42,6 +42,7 @@ const globals = {
   requestAnimationFrame: f => frames.push(f), addEventListener: (name, f) => { (world[name] ||= []).push(f); },
   Option: class { constructor(text, value) { this.value = value; } },
   Blob: class { constructor(parts) { this.text = parts.join(''); blobs.push(this); } },
+  history: {replaceState() {}}, location: {hash: ''},
   URL: {createObjectURL: () => 'blob:', revokeObjectURL() {}}, setTimeout: () => {},
 };
 const script = page.match(/<script>\n(.*)<\/script>/s)[1];
