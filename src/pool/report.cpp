@@ -46,7 +46,7 @@ pool_statistics pool::state::statistics(lock_held& held) {
 }
 
 // Neighbours that are free count as one range, also if different streams freed them: they join when that work is done.
-bytes pool::state::unusable(bytes largest) const noexcept {
+pool::state::hole_figures pool::state::holes(bytes largest) const noexcept {
   const bool joins = options.stitch && memory.stitches();
   const auto for_each_hole = [this](auto f) {
     space.for_each_free([&](const extent& first) {
@@ -60,16 +60,16 @@ bytes pool::state::unusable(bytes largest) const noexcept {
     const bytes begin = align_up(from, memory.granule()), end = align_down(to, memory.granule());
     return joins && begin < end && !memory.is_device_block(from) ? end - begin : 0;
   };
-  bytes granules = 0, widest = 0, lost = 0;
+  bytes granules = 0, widest = 0, unusable = 0;
   for_each_hole([&](bytes from, bytes to) {
     granules += granules_in(from, to);
     widest = std::max(widest, to - from);
   });
   const bytes wanted = std::min(largest, joins ? std::max(granules, widest) : space.free_bytes());
   for_each_hole([&](bytes from, bytes to) {
-    if (to - from < wanted) lost += to - from - (granules >= wanted ? granules_in(from, to) : 0);
+    if (to - from < wanted) unusable += to - from - (granules >= wanted ? granules_in(from, to) : 0);
   });
-  return lost;
+  return {.widest = widest, .unusable = unusable};
 }
 
 pool_statistics pool::state::figures(bytes largest) {
@@ -89,9 +89,10 @@ pool_statistics pool::state::figures(bytes largest) {
   s.live_rounded = s.reserved - s.free - s.cached;
   s.live_blocks = static_cast<std::size_t>(sum.hits + sum.misses - sum.frees);
   s.reserved_peak = reserved_peak;
-  s.largest_hole = space.largest();
+  const hole_figures of_holes = holes(largest);
+  s.largest_hole = of_holes.widest;
   s.largest_request = largest;
-  s.unusable = unusable(largest);
+  s.unusable = of_holes.unusable;
   s.cache_hits = sum.hits;
   s.allocations = sum.hits + sum.misses;
   s.frees = sum.frees;

@@ -350,7 +350,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] pool_statistics statistics(lock_held& held);
   // These need the lock and every cache seized; explain() needs the lock.
   [[nodiscard]] pool_statistics figures(bytes largest);
-  [[nodiscard]] bytes unusable(bytes largest) const noexcept;
+  struct hole_figures {
+    bytes widest = 0;
+    bytes unusable = 0;
+  };
+  [[nodiscard]] hole_figures holes(bytes largest) const noexcept;
   [[nodiscard]] std::vector<stream_statistics> by_stream();
   [[nodiscard]] std::vector<live_block> live_list();
   [[nodiscard]] std::vector<size_class_statistics> by_size();

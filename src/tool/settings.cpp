@@ -41,6 +41,13 @@ std::vector<std::vector<setting>> settings_of(std::string_view engine) {
   return {};
 }
 
+// Returns the option without the variable, as "max_split_size_mb:20 to 512" for a group of several.
+std::string name_of(const std::vector<setting>& group) {
+  const auto option = [](const setting& s) { return s.name.substr(s.name.find('=') + 1); };
+  const std::string last = option(group.back());
+  return option(group.front()) + (group.size() > 1 ? " to " + last.substr(last.rfind(':') + 1) : "");
+}
+
 // RMM's pool takes its memory once: the size that suffices is what best fit reaches.
 std::vector<std::string> pool_sizes_of_rmm(const playback& p, std::optional<bytes> available, bytes peak_live) {
   const replayed r = replay_once(p, *make_policy("best-fit-like", ample_room(peak_live), p.streams));
@@ -84,7 +91,7 @@ std::vector<std::string> tried_settings(std::string_view engine, const playback&
       const bool better = !best || r.of_policy.peak_reserved < best->second.of_policy.peak_reserved;
       if (!r.failed_at && better) best = {&s, r};
     }
-    names += (g == 1 ? "" : ", ") + groups[g].front().name.substr(groups[g].front().name.find('=') + 1);
+    names += (g == 1 ? "" : ", ") + name_of(groups[g]);
     const bytes before = defaults.of_policy.peak_reserved;
     if (best && (defaults.failed_at || best->second.of_policy.peak_reserved < before - before / 50)) {
       lines.push_back(line_of(best->first->name, best->second, defaults, available));

@@ -266,6 +266,25 @@ TEST(pool_streams, memory_that_other_streams_are_done_with_joins_up) {
   p.free(all[10]);
 }
 
+// The largest hole and the unusable bytes count neighbours alike, also if two streams freed them.
+TEST(pool_streams, free_neighbours_of_two_busy_streams_are_one_hole) {
+  stream one{device::host()}, other{device::host()};
+  pool p{device::host(), {.limit = 256_KiB, .stitch = false, .cache_bytes = 0}};
+  gate late_one, late_other;
+  void* const first = p.allocate_raw(128_KiB, one).value();
+  void* const second = p.allocate_raw(128_KiB, other).value();
+  late_one.hold(one);
+  late_other.hold(other);
+  p.free(first);
+  p.free(second);
+  const pool_statistics s = p.statistics();
+  EXPECT_EQ(s.free, 256_KiB);
+  EXPECT_EQ(s.largest_hole, 256_KiB);
+  EXPECT_EQ(s.unusable, 0u);
+  late_one.open();
+  late_other.open();
+}
+
 // Mappings that a busy stream still uses keep the chunks that they show, and no others.
 TEST(pool_streams, a_stitched_block_that_is_in_use_keeps_its_own_chunks_only) {
   gate late;

@@ -166,7 +166,7 @@ struct pool_statistics {
   bytes free = 0;          // in the store
   bytes reserved = 0;      // of the device: live_rounded + cached + free
   bytes reserved_peak = 0;
-  bytes largest_hole = 0;  // the largest free range
+  bytes largest_hole = 0;  // the largest free range; neighbours freed by different streams are one
   // The largest request served so far, rounded. In pool_failure the failed request counts too, if the idle bytes would
   // suffice for it.
   bytes largest_request = 0;
