@@ -271,7 +271,7 @@ class Recorder(Memory):
 
 
 class Guards(Memory):
-    """The blocks that all guards know now: live ones, and freed ones in quarantines (src/pool/guard_view.cpp)."""
+    """The blocks that all guards know now: live ones, and freed ones in quarantines (src/pool/guard/view.cpp)."""
 
     FIELDS = ("data", "size", "since", "thread", "stream", "freed", "site", "freed_at", "line_at", "raw", "taken", "freed_since",
               "freed_by")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that no file includes a header of a floor above its own, that no two headers define one type, that berth.hpp
-includes every header of the core, and that nothing reads the environment but with secure_getenv().
-usage: floors.py REPOSITORY"""
+includes every header of the core, that each room has a README which says who may call it, and that nothing reads the
+environment but with secure_getenv(). usage: floors.py REPOSITORY"""
 import pathlib
 import re
 import sys
@@ -54,8 +54,20 @@ def above(file: pathlib.PurePath, header: pathlib.PurePath) -> bool:
     return len(folders) == 2 and PLAN_FOLDERS.index(folders[0]) < PLAN_FOLDERS.index(folders[1])
 
 
+def callers(room: str) -> str:
+    """What the room's README says of who may call it."""
+    rooms = [other for other in LEVEL if other != room and allowed(other, room)]
+    return "every room above it" if room == "core" else ", ".join(rooms) or "no room; programs do"
+
+
 def main(root: pathlib.Path) -> int:
     wrong = 0
+    for room in LEVEL:
+        readme = root / "src" / room / "README.md"
+        line = f"* May be called by: {callers(room)}"
+        if not readme.is_file() or line not in readme.read_text().splitlines():
+            print(f"{readme.relative_to(root)}: lacks the line '{line}'")
+            wrong += 1
     defined = {}  # two types of one name would be one to the linker, which takes either's inline functions for both
     for base in (root / "include" / "berth", root / "src"):
         for file in sorted(base.rglob("*.[hc]pp")) + sorted(base.rglob("*.h")):

@@ -35,7 +35,7 @@
 #include "berth/trace/recorder.hpp"
 #include "core/environment.hpp"
 #include "core/whole_file.hpp"
-#include "pool/foreign.hpp"
+#include "pool/guard/foreign.hpp"
 
 // glibc's own entry points, for what dlsym allocates before the next malloc is found.
 extern "C" {

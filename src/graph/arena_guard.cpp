@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "berth/core/contract.hpp"
-#include "pool/pattern.hpp"
+#include "pool/guard/pattern.hpp"
 
 namespace berth {
 namespace {

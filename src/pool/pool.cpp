@@ -7,8 +7,8 @@
 
 #include "berth/core/hook.hpp"
 #include "core/countable.hpp"
-#include "pool/debug.hpp"
-#include "pool/guard_state.hpp"
+#include "pool/guard/debug.hpp"
+#include "pool/guard/guard_state.hpp"
 #include "pool/siblings.hpp"
 #include "pool/state.hpp"
 

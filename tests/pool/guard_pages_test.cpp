@@ -21,8 +21,8 @@
 #include "device/host/system.hpp"
 #include "in_child.hpp"
 #include "pool/gate.hpp"
+#include "pool/guard/hidden_pages.hpp"
 #include "pool/guarded.hpp"
-#include "pool/hidden_pages.hpp"
 #include "pool/telling_device.hpp"
 
 namespace berth {

@@ -107,7 +107,7 @@ class host_device final : public surviving_device {
     if (!properties_.virtual_memory) properties_.notes.push_back("virtual memory is not used: the system has no memfd");
     properties_.granule = properties_.virtual_memory ? page_size() : 0;
     // A mapping in the middle of a reservation splits it: two of the system's mappings each. Some are left for others,
-    // and an eighth for pages that guards hide (pool/hidden_pages.hpp).
+    // and an eighth for pages that guards hide (pool/guard/hidden_pages.hpp).
     const auto limit = static_cast<std::size_t>(number_in("/proc/sys/vm/max_map_count", 65530));
     properties_.max_mappings = properties_.virtual_memory ? (limit - std::min(limit, limit / 8 + 4096)) / 2 : 0;
   }

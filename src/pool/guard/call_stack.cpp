@@ -1,4 +1,4 @@
-#include "pool/call_stack.hpp"
+#include "pool/guard/call_stack.hpp"
 
 #include <cxxabi.h>
 #include <dlfcn.h>

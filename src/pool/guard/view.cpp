@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <mutex>
 
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 
 extern "C" {
 [[gnu::used]] berth_guards_view berth_guards{};

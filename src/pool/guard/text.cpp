@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "berth/core/contract.hpp"
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 
 namespace berth {
 

@@ -27,8 +27,8 @@
 #include "core/json.hpp"
 #include "core/print.hpp"
 #include "core/whole_file.hpp"
-#include "pool/debug.hpp"
-#include "pool/foreign.hpp"
+#include "pool/guard/debug.hpp"
+#include "pool/guard/foreign.hpp"
 
 namespace berth {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/hidden_pages.hpp"
+#include "pool/guard/hidden_pages.hpp"
 
 #include <sys/mman.h>
 

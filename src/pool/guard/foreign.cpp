@@ -20,9 +20,9 @@
 #include "berth/core/hook.hpp"
 #include "berth/pool/debug.hpp"
 #include "core/print.hpp"
-#include "pool/debug.hpp"
-#include "pool/foreign.hpp"
-#include "pool/guard_state.hpp"
+#include "pool/guard/debug.hpp"
+#include "pool/guard/foreign.hpp"
+#include "pool/guard/guard_state.hpp"
 
 namespace berth {
 namespace {

@@ -1,9 +1,9 @@
 // A guard's state. The parts of its implementation:
 // * guard.cpp takes requests and frees.
-// * guard_blocks.cpp has the blocks, guard_zones.cpp their patterns, guard_pages.cpp the pages behind them.
-// * guard_quarantine.cpp has the freed blocks.
-// * guard_asking.cpp queries streams.
-// * guard_text.cpp reports, guard_view.cpp shows all of it to debuggers.
+// * blocks.cpp has the blocks, zones.cpp their patterns, pages.cpp the pages behind them.
+// * quarantine.cpp has the freed blocks.
+// * asking.cpp queries streams.
+// * text.cpp reports, view.cpp shows all of it to debuggers.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@
 #include "pool/address_table.hpp"
 #include "pool/biased_lock.hpp"
 #include "pool/block_uses.hpp"
-#include "pool/call_stack.hpp"
-#include "pool/hidden_pages.hpp"
-#include "pool/pattern.hpp"
+#include "pool/guard/call_stack.hpp"
+#include "pool/guard/hidden_pages.hpp"
+#include "pool/guard/pattern.hpp"
 
 namespace berth {
 namespace detail {
@@ -88,7 +88,7 @@ struct guarded {
   }
 };
 
-// An entry in the list of all guards that debuggers read (guard_view.cpp).
+// An entry in the list of all guards that debuggers read (view.cpp).
 struct guard_view {
   guard_view* next;
   const std::vector<std::unique_ptr<guarded>>* records;
@@ -225,7 +225,7 @@ struct guard_adaptor::state {
   [[nodiscard]] bool remember(const placed& at, bytes size, std::optional<std::uint64_t> zones, const stream& s,
                               source_location site, const detail::call_stack* called_by, held_lock& held) noexcept;
 
-  // --- guard_blocks.cpp
+  // --- blocks.cpp
   // Returns the stack of do_allocate()'s caller. Takes the lock; null: no host memory for it.
   [[nodiscard]] const detail::call_stack* keep_stack() noexcept;
   // Returns true for a live block, or one in the quarantine. Takes the lock.
@@ -234,11 +234,11 @@ struct guard_adaptor::state {
   // Returns the live blocks, those of one place and stack together. May throw bad_alloc.
   [[nodiscard]] std::vector<site_holding> holdings() const;
 
-  // --- guard_view.cpp
+  // --- view.cpp
   void show_to_debuggers() noexcept;
   void hide_from_debuggers() noexcept;
 
-  // --- guard_zones.cpp
+  // --- zones.cpp
   // Returns nothing if the sizes exceed the address space. Without the lock.
   [[nodiscard]] std::optional<layout> layout_of(bytes size, bytes alignment, bool with_page) const noexcept;
   // Without the lock. Returns the epoch of the stream that writes the zones, 0 if they were written at once. Returns
@@ -257,7 +257,7 @@ struct guard_adaptor::state {
   std::size_t look_at_all(source_location site, held_lock& held) noexcept;
   void count_call(source_location site, held_lock& held) noexcept;
 
-  // --- guard_pages.cpp
+  // --- pages.cpp
   // Contract: no work that was queued before the block may use its page.
   void hide_page(detail::guarded& b) noexcept;
   void hide_page_when_done(detail::guarded& b) noexcept;
@@ -270,7 +270,7 @@ struct guard_adaptor::state {
     return hidden_blocks != 0 || detail::hidden_in_quarantines < detail::most_hidden_ranges() / 2;
   }
 
-  // --- guard_quarantine.cpp
+  // --- quarantine.cpp
   void add_to_quarantine(detail::guarded* b) noexcept;
   // Releases the oldest block, after a check if it can have changed.
   void leave_quarantine(held_lock& held) noexcept;
@@ -287,7 +287,7 @@ struct guard_adaptor::state {
     return b.settled && (!b.filled || memory.on_host());
   }
 
-  // --- guard_asking.cpp. With `asking` held and without the lock, except where noted.
+  // --- asking.cpp. With `asking` held and without the lock, except where noted.
   void add_awaited(const detail::guarded& b) noexcept;  // with the lock
   // Needs the lock, and releases it meanwhile. With `patiently`, waits a moment for the work.
   void ask(held_lock& held, bool patiently) noexcept;
@@ -324,7 +324,7 @@ struct guard_adaptor::state {
   // Lifts the source's limit for a block. Returns false if that is useless, or the users' blocks leave no room for it.
   [[nodiscard]] bool lifts(bytes size, const layout& l) noexcept;
 
-  // --- guard_text.cpp
+  // --- text.cpp
   void tell(mistake_kind kind, const void* address, bytes size, source_location site, const char* text) noexcept;
   void tell_of_bytes(const detail::guarded& b, const detail::finding& f, source_location site) noexcept;
   void tell_of_strange(const void* data, const char* what, source_location site) noexcept;
@@ -341,7 +341,7 @@ struct guard_adaptor::state {
 }  // namespace berth
 
 extern "C" {
-// See guard_view.cpp.
+// See view.cpp.
 struct berth_guards_view {
   std::uint32_t version;  // 0: there never was a guard
   std::uint32_t record_bytes;

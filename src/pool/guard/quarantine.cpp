@@ -1,5 +1,5 @@
 // The quarantine: freed blocks that are not reused yet, oldest first, and how they leave.
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 
 namespace berth {
 

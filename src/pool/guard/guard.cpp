@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 #include "pool/sampler.hpp"
 
 namespace berth {

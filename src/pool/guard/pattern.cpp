@@ -1,4 +1,4 @@
-#include "pool/pattern.hpp"
+#include "pool/guard/pattern.hpp"
 
 #include <sys/mman.h>
 

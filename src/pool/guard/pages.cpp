@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "device/host/system.hpp"
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 
 namespace berth {
 

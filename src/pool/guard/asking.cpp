@@ -3,7 +3,7 @@
 #include <mutex>
 #include <new>
 
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 
 namespace berth {
 

@@ -10,7 +10,7 @@
 
 #include "berth/pool/pool.hpp"
 #include "core/countable.hpp"
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 
 namespace berth {
 

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "device/host/system.hpp"
-#include "pool/guard_state.hpp"
+#include "pool/guard/guard_state.hpp"
 
 namespace berth {
 
