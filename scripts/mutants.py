@@ -28,7 +28,7 @@ SECONDS = 200  # for one test; one that takes longer counts as failing
 
 # Sources that are compiled together; the files that mutants are made of; the tests, the quick ones first. A test that ends
 # in .py is run with the repository as its argument, where the changed file is in place.
-POOL = ["allocate", "backing", "biased_lock", "footprint", "free", "giving_back", "ladder", "pattern", "pool", "report",
+POOL = ["allocate", "backing", "biased_lock", "footprint", "free", "giving_back", "ladder", "guard/pattern", "pool", "report",
         "siblings", "stitch", "store", "streams", "thread_cache"]
 GROUPS = {
     "verify": (
@@ -186,7 +186,7 @@ def failure_of(done):
 def in_a_copy(mutant, work):
     """The files that a Python test reads, with the mutant among them."""
     copy = work / "copy"
-    for name in {mutant.file, *(str(p.relative_to(ROOT)) for p in ROOT.glob("src/pool/*")),
+    for name in {mutant.file, *(str(p.relative_to(ROOT)) for p in ROOT.glob("src/pool/*.?pp")),
                  *(str(p.relative_to(ROOT)) for p in ROOT.glob("src/core/*")), "include/berth/core/thread_directory.hpp"}:
         to = copy / name
         to.parent.mkdir(parents=True, exist_ok=True)
