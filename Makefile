@@ -5,9 +5,10 @@
 # make deb      the same as Debian packages, with a shared library, in build/deb
 # make bench    the benchmarks, in build/bin
 # make docs     the API reference, in build/reference
+# make viewer   the page that reads dropped files in the browser, at build/web/berth.html
 PRESET ?= release
 PREFIX ?= /usr/local
-.PHONY: build run test install deb bench docs clean
+.PHONY: build run test install deb bench docs viewer clean
 
 build:
 	scripts/setup.sh
@@ -45,6 +46,9 @@ docs:
 	scripts/setup.sh docs
 	cmake --preset $(PRESET)
 	cmake --build build --target berth_reference
+
+viewer:
+	scripts/viewer.sh
 
 clean:
 	rm -rf build

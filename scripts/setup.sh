@@ -7,6 +7,7 @@
 #   docs     packages for the API reference
 #   deb      packages to make Debian packages
 #   browser  the browser that also tests the page of `berth view`
+#   viewer   packages to make the page that reads files in the browser
 set -eu
 packages="g++ cmake ninja-build make python3 pkg-config \
   libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libcli11-dev zlib1g-dev \
@@ -20,6 +21,7 @@ case "${1:-}" in
   docs) packages="$packages doxygen" ;;
   deb) packages="$packages dpkg-dev file" ;;
   browser) packages="$packages chromium" ;;
+  viewer) packages="$packages emscripten librange-v3-dev" ;;
 esac
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

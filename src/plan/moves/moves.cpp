@@ -251,7 +251,8 @@ class stays_in_memories {
       const auto first =
           std::partition_point(theirs.begin(), theirs.end(), [&](index y) { return stays_[y].memory < m; });
       const auto last = std::partition_point(first, theirs.end(), [&](index y) { return stays_[y].memory == m; });
-      visit(x, std::span<const index>{first, last});
+      visit(x, std::span{theirs}.subspan(static_cast<std::size_t>(first - theirs.begin()),
+                                         static_cast<std::size_t>(last - first)));
     }
   }
 

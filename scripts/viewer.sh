@@ -1,0 +1,12 @@
+#!/bin/sh
+# Builds build/web/berth.html: the command's report and view, compiled to WebAssembly, in one page that needs no network.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/setup.sh viewer
+# The compiler has a C library of its own, so it is shown these headers alone and not /usr/include.
+mkdir -p build/web/include
+for header in CLI nlohmann range meta concepts std zlib.h zconf.h; do
+  [ ! -e "/usr/include/$header" ] || ln -sfn "/usr/include/$header" "build/web/include/$header"
+done
+cmake --preset web
+cmake --build build/web --target berth_web

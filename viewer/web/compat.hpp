@@ -1,0 +1,38 @@
+// What emscripten's C++ library (libc++ 13) lacks of C++20. Included before every source of the web build.
+#pragma once
+#ifdef __cplusplus
+#include <charconv>
+#include <cstdlib>
+#include <range/v3/algorithm.hpp>
+#include <range/v3/functional/comparisons.hpp>
+#include <string>
+
+namespace std {
+
+inline from_chars_result from_chars(const char* first, const char* last, double& out,
+                                    chars_format = chars_format::general) {
+  const string text(first, last);
+  char* end = nullptr;
+  const bool blank = text.empty() || text.front() == ' ' || text.front() == '\t' || text.front() == '+';
+  const double n = blank ? 0 : strtod(text.c_str(), &end);
+  if (blank || end == text.c_str()) return {first, errc::invalid_argument};
+  out = n;
+  return {first + (end - text.c_str()), errc{}};
+}
+
+namespace ranges {
+using ::ranges::adjacent_find, ::ranges::all_of, ::ranges::any_of, ::ranges::binary_search, ::ranges::copy_if,
+    ::ranges::count, ::ranges::count_if, ::ranges::equal, ::ranges::fill, ::ranges::find, ::ranges::find_if,
+    ::ranges::for_each, ::ranges::lower_bound, ::ranges::max, ::ranges::max_element, ::ranges::min_element,
+    ::ranges::none_of, ::ranges::replace, ::ranges::replace_if, ::ranges::reverse, ::ranges::sort,
+    ::ranges::stable_sort, ::ranges::transform, ::ranges::upper_bound;
+}  // namespace ranges
+}  // namespace std
+
+// There is one thread.
+inline void* berth_only_thread() noexcept {
+  static char one;
+  return &one;
+}
+#define __builtin_thread_pointer() berth_only_thread()
+#endif

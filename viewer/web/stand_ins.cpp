@@ -1,0 +1,50 @@
+// What the command needs and a browser lacks: zlib's reading functions over plain files (the page unpacks gzip itself),
+// and a device with memory in a requested place.
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "device/host/placed_device.hpp"
+
+namespace {
+std::FILE* file_of(gzFile file) {
+  return reinterpret_cast<std::FILE*>(file);
+}
+}  // namespace
+
+gzFile gzopen(const char* path, const char* mode) {
+  return reinterpret_cast<gzFile>(std::fopen(path, mode));
+}
+gzFile gzdopen(int descriptor, const char* mode) {
+  return reinterpret_cast<gzFile>(::fdopen(descriptor, mode));
+}
+int gzbuffer(gzFile, unsigned) {
+  return 0;
+}
+int gzread(gzFile file, void* to, unsigned n) {
+  const std::size_t got = std::fread(to, 1, n, file_of(file));
+  return got == 0 && std::ferror(file_of(file)) != 0 ? -1 : static_cast<int>(got);
+}
+const char* gzerror(gzFile file, int* code) {
+  *code = std::ferror(file_of(file)) != 0 ? Z_ERRNO : Z_OK;
+  return std::strerror(errno);
+}
+int gzdirect(gzFile) {
+  return 1;
+}
+z_off_t gzoffset(gzFile file) {
+  return std::ftell(file_of(file));
+}
+int gzclose_r(gzFile file) {
+  return file == nullptr || std::fclose(file_of(file)) == 0 ? Z_OK : Z_ERRNO;
+}
+
+namespace berth::detail {
+
+result<std::shared_ptr<device_backend>> open_placed(std::string_view) {
+  return error{errc::unsupported, "a browser places no memory"};
+}
+
+}  // namespace berth::detail
