@@ -1,6 +1,6 @@
 // What emscripten's C++ library (libc++ 13) lacks of C++20. Included before every source of the web build.
 #pragma once
-#ifdef __cplusplus
+#if defined(__cplusplus) && defined(__EXCEPTIONS)
 #include <charconv>
 #include <cstdlib>
 #include <range/v3/algorithm.hpp>
@@ -20,6 +20,11 @@ inline from_chars_result from_chars(const char* first, const char* last, double&
   return {first + (end - text.c_str()), errc{}};
 }
 
+template <class To, class From>
+constexpr To bit_cast(const From& from) noexcept {
+  return __builtin_bit_cast(To, from);
+}
+
 namespace ranges {
 using ::ranges::adjacent_find, ::ranges::all_of, ::ranges::any_of, ::ranges::binary_search, ::ranges::copy_if,
     ::ranges::count, ::ranges::count_if, ::ranges::equal, ::ranges::fill, ::ranges::find, ::ranges::find_if,
@@ -28,7 +33,9 @@ using ::ranges::adjacent_find, ::ranges::all_of, ::ranges::any_of, ::ranges::bin
     ::ranges::stable_sort, ::ranges::transform, ::ranges::upper_bound;
 }  // namespace ranges
 }  // namespace std
+#endif
 
+#ifdef __cplusplus
 // There is one thread.
 inline void* berth_only_thread() noexcept {
   static char one;

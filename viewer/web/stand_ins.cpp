@@ -1,12 +1,40 @@
-// What the command needs and a browser lacks: zlib's reading functions over plain files (the page unpacks gzip itself),
-// and a device with memory in a requested place.
+// What the command needs and a browser lacks: calls of Linux, zlib's reading functions over plain files (the page
+// unpacks gzip itself), and a device with memory in a requested place.
+#include <pthread.h>
+#include <sys/types.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "device/host/placed_device.hpp"
+
+extern "C" {
+
+char* secure_getenv(const char* name) {
+  return std::getenv(name);
+}
+int memfd_create(const char*, unsigned) {
+  errno = ENOSYS;
+  return -1;
+}
+int fallocate(int, int, off_t, off_t) {
+  errno = ENOSYS;
+  return -1;
+}
+ssize_t getrandom(void* to, std::size_t n, unsigned) {
+  const std::size_t some = std::min<std::size_t>(n, 256);
+  return ::getentropy(to, some) == 0 ? static_cast<ssize_t>(some) : -1;
+}
+int pthread_setname_np(pthread_t, const char*) {
+  return 0;
+}
+
+}  // extern "C"
 
 namespace {
 std::FILE* file_of(gzFile file) {
