@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import importlib
 import logging
+import math
 import os
 import pathlib
 import sys
@@ -60,47 +61,37 @@ class Folder(MutableMapping[str, bytes]):
 
     def read_many(self, wanted: Dict[str, int]) -> Dict[str, bytes]:
         """Returns the entries that are there, of those with these keys and these most bytes."""
+        found: Dict[str, bytes] = {}
 
-        def one(item: Tuple[str, int]) -> Optional[bytes]:
+        def one(item: Tuple[str, int]) -> None:
             try:
-                return self.read(*item)
+                found[item[0]] = self.read(*item)
             except KeyError:
-                return None
+                pass
 
         items = list(wanted.items())
         start = time.monotonic()
-        found = [one(item) for item in items[:8]]
-        if len(items) > 8 and time.monotonic() - start > _READ_IN:
+        for item in items[:8]:
+            one(item)
+        if time.monotonic() - start > _READ_IN:  # it waits for a network
             with concurrent.futures.ThreadPoolExecutor(32) as threads:
-                found += threads.map(one, items[8:])
+                list(threads.map(one, items[8:]))
         else:
-            found += map(one, items[8:])
-        return {key: entry for key, entry in zip(wanted, found) if entry is not None}
+            list(map(one, items[8:]))
+        return found
 
-    def evict(self, max_bytes: Optional[int], max_age: Optional[float]) -> int:
+    def evict(self, max_bytes: float, max_age: float) -> int:
         """Deletes the entries that were not used for `max_age` seconds, and the oldest of those that are above `max_bytes`
-        together. Returns how many. Deletes what killed writers left a day ago too."""
-        now, total, evicted = time.time(), 0, 0
-        found: List[Tuple[float, int, pathlib.Path]] = []
-        for file in self.path.glob("??/*"):
-            try:
-                status = file.lstat()
-                if not file.name.startswith("."):
-                    found.append((status.st_mtime, status.st_size, file))
-                    total += status.st_size
-                elif now - status.st_mtime > 86400:
-                    file.unlink()
-            except OSError:
-                pass  # another process deleted it, or may
-        for when, size, file in sorted(found):
-            if not (max_bytes is not None and total > max_bytes or max_age is not None and now - when > max_age):
+        together. Returns how many."""
+        now, evicted = time.time(), 0
+        files = [(file.stat(), file.path) for folder in os.scandir(self.path) if folder.is_dir() for file in os.scandir(folder)]
+        total = sum(status.st_size for status, _ in files)
+        for status, file in sorted(files, key=lambda each: each[0].st_mtime):
+            if total <= max_bytes and now - status.st_mtime <= max_age:
                 break
-            try:
-                file.unlink()
-                evicted += 1
-            except OSError:
-                pass
-            total -= size
+            os.unlink(file)
+            evicted += 1
+            total -= status.st_size
         return evicted
 
     def __setitem__(self, key: str, value: bytes) -> None:
@@ -129,57 +120,34 @@ class Folder(MutableMapping[str, bytes]):
         return sum(1 for _ in self)
 
 
-class Redis(MutableMapping[str, bytes]):
-    """A Redis server as a mapping, by the package redis."""
+class Redis:
+    """A Redis server as a store, by the package redis."""
 
     def __init__(self, url: str, max_age: Optional[float] = None):
-        self._server: Any = importlib.import_module("redis").Redis.from_url(url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE)
+        self._server: Any = importlib.import_module("redis").Redis.from_url(url, socket_timeout=_PATIENCE)
         self._age = None if max_age is None else max(int(max_age * 1000), 1)
 
     def getitems(self, keys: Sequence[str]) -> Dict[str, bytes]:
-        entries = self._server.mget([_PREFIX + key for key in keys])
+        entries = self._server.mget(["berth:" + key for key in keys])
         return {key: entry for key, entry in zip(keys, entries) if entry is not None}
 
     def setitems(self, entries: Dict[str, bytes]) -> None:
         pipe = self._server.pipeline(transaction=False)
         for key, entry in entries.items():
-            pipe.set(_PREFIX + key, entry, px=self._age)
+            pipe.set("berth:" + key, entry, px=self._age)
         pipe.execute()
 
-    def __getitem__(self, key: str) -> bytes:
-        return self.getitems([key])[key]
 
-    def __setitem__(self, key: str, value: bytes) -> None:
-        self.setitems({key: value})
-
-    def __delitem__(self, key: str) -> None:
-        if not self._server.delete(_PREFIX + key):
-            raise KeyError(key)
-
-    def __iter__(self) -> Iterator[str]:
-        for key in self._server.scan_iter(_PREFIX + "*"):
-            yield key.decode()[len(_PREFIX) :]
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-_PREFIX = "berth:"
-
-
-def open_store(where: Union[str, "os.PathLike[str]"], max_age: Optional[float] = None) -> MutableMapping[str, bytes]:
+def open_store(where: Union[str, "os.PathLike[str]"], max_age: Optional[float] = None) -> Any:
     """Returns the store at a path or URL: a folder; redis://, rediss:// and unix:// for Redis; others for fsspec."""
     text = os.fspath(where)
-    scheme = text.partition("://")[0] if "://" in text else ""
+    scheme, separator, _ = text.partition("://")
     try:
-        if scheme in ("redis", "rediss", "unix"):
+        if separator and scheme in ("redis", "rediss", "unix"):
             return Redis(text, max_age)
-        if scheme:
-            mapping: MutableMapping[str, bytes] = importlib.import_module("fsspec").get_mapper(text)
-            return mapping
+        return importlib.import_module("fsspec").get_mapper(text) if separator else Folder(where)
     except (ImportError, ValueError, OSError) as error:
-        raise InputError(f"{text}: cannot be a cache: {error}") from error
-    return Folder(where)
+        raise error if isinstance(error, InputError) else InputError(f"{text}: cannot be a cache: {error}")
 
 
 class PlanCache:
@@ -206,19 +174,17 @@ class PlanCache:
 
     def __init__(
         self,
-        store: Union[str, "os.PathLike[str]", MutableMapping[str, bytes]],
+        store: Any,
         *,
         trusted: bool = False,
         key: Union[str, "os.PathLike[str]", None] = None,
         max_bytes: Optional[int] = None,
         max_age: Optional[float] = None,
     ):
-        self.store = store if isinstance(store, MutableMapping) else open_store(store, max_age)
-        by_age_alone = isinstance(self.store, Redis) and max_bytes is None
-        if not isinstance(self.store, Folder) and not by_age_alone and (max_bytes, max_age) != (None, None):
+        self.store = open_store(store, max_age) if isinstance(store, (str, os.PathLike)) else store
+        if not isinstance(self.store, Folder) and (max_bytes or max_age and not isinstance(self.store, Redis)):
             raise InputError("max_bytes, max_age: this store has limits of its own, or none")
-        self._limits = (max_bytes, max_age)
-        self._unlimited = not isinstance(self.store, Folder) or self._limits == (None, None)
+        self._limits = (math.inf if max_bytes is None else max_bytes, math.inf if max_age is None else max_age)
         self.hits = 0
         self.misses = 0  # of which some were
         self.refused = 0  # there, and not used
@@ -226,7 +192,7 @@ class PlanCache:
         self.bytes_read = 0
         self.bytes_written = 0
         self.saved_seconds = 0.0  # that solving the hits took when they were written
-        self._evicted_at: Optional[int] = None  # bytes written
+        self._evict_at = 0.0  # bytes written
         self._seal = Seal(trusted=trusted, key=key)
         self._warned = False
         self._until = 0.0  # the store is left alone
@@ -292,22 +258,23 @@ class PlanCache:
                 if len(entry) <= most_bytes(problem):
                     entries[name] = entry
 
-        def keep() -> None:
+        def keep(some: Dict[str, bytes]) -> None:
             if hasattr(self.store, "setitems"):
-                self.store.setitems(entries)
-                self.bytes_written += sum(map(len, entries.values()))
+                self.store.setitems(some)
             else:
-                for name, entry in entries.items():
-                    self._try("keeps nothing", lambda: self.store.__setitem__(name, entry))
-                    self.bytes_written += len(entry)
+                for name in some:
+                    self.store[name] = some[name]
+            self.bytes_written += sum(map(len, some.values()))
 
-        if entries:
-            self._try("keeps nothing", keep)  # read-only, full, lost: a plan that is not kept is solved again
-        due = (self._limits[0] or 1 << 24) // 8
-        if not self._unlimited and (self._evicted_at is None or self.bytes_written - self._evicted_at >= due):
-            self._evicted_at = self.bytes_written
-            most = None if self._limits[0] is None else self._limits[0] - due
-            self.evicted += self.store.evict(most, self._limits[1])  # type: ignore[attr-defined]
+        for some in [entries] if hasattr(self.store, "setitems") else [{name: entries[name]} for name in entries]:
+            self._try("keeps nothing", lambda: keep(some))  # read-only, full, lost: the plan is solved again
+        if isinstance(self.store, Folder) and self._limits != (math.inf, math.inf) and self.bytes_written >= self._evict_at:
+            most = self._limits[0] * 7 / 8  # room for what is written until then
+            self._evict_at = self.bytes_written + min(self._limits[0] / 8, 1 << 20)
+            self._try("cannot be evicted", lambda: self._evict(most))
+
+    def _evict(self, most: float) -> None:
+        self.evicted += self.store.evict(most, self._limits[1])
 
     def _try(self, what: str, call: Any) -> None:
         """Calls the store. Its failure, of whatever kind (a lost connection, no memory), is none of the caller's."""

@@ -30,8 +30,9 @@ from .seal import Seal, open_regular
 _TASK_PROBLEMS = range(8, 64)
 _TASK_BUFFERS = 4000
 _TASKS = 64
-# The number of executors in a row that may die without one answer before the remaining problems are given up.
-_DEATHS = 3
+# The number of executors in a row that may die without one answer before the remaining problems are given up, and of
+# those that may die of one problem alone.
+_DEATHS, _DEATHS_ALONE = 8, 2
 _LOOKUPS = 256  # problems whose cache entries are asked for at once
 _SLOW = 0.1  # seconds that one task is read for
 _LINE = 1 << 26  # bytes of a journal's line that are read at once: a longer one is no line of ours
@@ -247,6 +248,7 @@ class _Engine:
         self._lost: List[_Job] = []
         self._suspects: Deque[_Job] = collections.deque()
         self._deaths, self._answered = 0, False
+        self._died_alone: Dict[str, int] = {}
         self.most = 1 if self._here else min(max(window // _TASKS, _TASK_PROBLEMS.start), _TASK_PROBLEMS.stop)
 
     @property
@@ -301,7 +303,10 @@ class _Engine:
                 self._lost += task
                 continue
             except Exception as error:  # the executor's own: a lost worker of Dask, what cannot be pickled
-                answers = [(False, error, 0.0)] * len(task)
+                if len(task) > 1:  # one of them may be the cause: each goes alone
+                    self._suspects.extend(task)
+                    continue
+                answers = [(False, error, 0.0)]
             self._answered = True
             yield list(zip(task, answers))
         given_up = self._deaths >= (1 if self._given else _DEATHS)
@@ -311,19 +316,23 @@ class _Engine:
             self._deaths = 0
 
     def _bury(self) -> List[Tuple[_Job, Answer]]:
-        """Returns the answers to all jobs if there is no further executor."""
+        """Returns the answers to the jobs that are given up: one that was alone too often, or all of them."""
+        dead: List[_Job] = []
         if self._lost:
+            if self._deaths > 1:  # one at a time
+                key = self._lost[0].key
+                self._died_alone[key] = self._died_alone.get(key, 0) + 1
+                dead = self._lost if self._died_alone[key] >= _DEATHS_ALONE else []
             self._deaths = min(self._deaths + 1, 1) if self._answered else self._deaths + 1
             self._answered = False
             self.close()
-            left = self._lost + list(self._suspects)
+            left = [*([] if dead else self._lost), *self._suspects]
             half = len(left) // 2  # a job that kills each time is among the first: it comes behind half of the others
             self._lost, self._suspects = [], collections.deque(left[half:] + left[:half])
-        if self._deaths < (1 if self._given else _DEATHS):
-            return []
-        dead = [*self._suspects, *self._queue]
-        self._suspects.clear()
-        self._queue.clear()
+        if self._deaths >= (1 if self._given else _DEATHS):
+            dead = [*dead, *self._suspects, *self._queue]
+            self._suspects.clear()
+            self._queue.clear()
         error = concurrent.futures.BrokenExecutor("the executor died before it answered")
         return [(job, (False, error, 0.0)) for job in dead]
 
