@@ -28,8 +28,7 @@ std::array<std::uint32_t, N> root_bits(bool square) {
     wide low = 0, high = std::uint64_t{32} << 32;  // the root times 2^32
     while (high - low > 1) {
       const wide middle = (low + high) / 2;
-      const bool above = square ? middle * middle > wide{prime} << 64
-                                : middle * middle * middle > wide{prime} << 96;
+      const bool above = square ? middle * middle > wide{prime} << 64 : middle * middle * middle > wide{prime} << 96;
       (above ? high : low) = middle;
     }
     each = static_cast<std::uint32_t>(low);

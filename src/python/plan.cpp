@@ -122,14 +122,17 @@ void declare_plan(py::module_& m) {
           "_packed",
           [](const solved& s, bool ordered) {
             if (!ordered) return py::bytes(model::pack(s.answer));
-            return py::bytes(model::pack(model::renumbered(s.answer, model::inverse(model::in_its_own_order(*s.file).order))));
+            return py::bytes(
+                model::pack(model::renumbered(s.answer, model::inverse(model::in_its_own_order(*s.file).order))));
           },
           arg("ordered") = false)
       .def("_boxes", &boxes_of)
       .def("__copy__", [](const solved_pointer& s) { return s; })
       .def("__deepcopy__", [](const solved_pointer& s, const py::dict&) { return s; })
       .def(py::pickle(
-          [](const solved& s) { return py::make_tuple(py::bytes(model::pack(*s.file)), py::bytes(model::pack(s.answer))); },
+          [](const solved& s) {
+            return py::make_tuple(py::bytes(model::pack(*s.file)), py::bytes(model::pack(s.answer)));
+          },
           [](const py::tuple& state) {
             if (state.size() != 2) refuse("packed plan: not a problem and a plan");
             auto made = unpack_solved(

@@ -230,10 +230,10 @@ void require_offsets(const plan_call& call, const model::problem_file& file) {
 
 int reorder(const plan_call& call) {
   const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() ||
-                     !call.shard.empty() || !call.cache.empty() || !call.at.empty() || !call.prefix.empty() || !call.header.empty() ||
-                     !call.proof.empty() || !call.scratch.empty() || call.capacity || call.options.penalty_first ||
-                     call.options.deadline_s || call.options.node_limit != 0 || call.memories.any() ||
-                     !call.problem.empty();
+                     !call.shard.empty() || !call.cache.empty() || !call.at.empty() || !call.prefix.empty() ||
+                     !call.header.empty() || !call.proof.empty() || !call.scratch.empty() || call.capacity ||
+                     call.options.penalty_first || call.options.deadline_s || call.options.node_limit != 0 ||
+                     call.memories.any() || !call.problem.empty();
   if (other) {
     throw usage_error(
         "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute, --move and --out only");
@@ -286,7 +286,8 @@ int plan_all(const plan_call& call) {
       !call.dims.empty() || !call.prefix.empty() || !call.scratch.empty() || !call.header.empty() ||
       call.memories.any() || !call.problem.empty()) {
     throw usage_error(
-        "a folder: with one DIR, --shard, --cache, --out, --capacity, --rules, --effort, --work, --threads, --deadline and "
+        "a folder: with one DIR, --shard, --cache, --out, --capacity, --rules, --effort, --work, --threads, --deadline "
+        "and "
         "--penalty-first only");
   }
   folder_call all{.folder = call.files.front(),

@@ -8,8 +8,8 @@
 
 namespace berth::tool {
 
-// Entries by name. A folder is read here; a URL by `python3 -m berth.cache URL`, which runs until the destructor. A store
-// that fails has no entries: the first failure is a line on standard error.
+// Entries by name. A folder is read here; a URL by `python3 -m berth.cache URL`, which runs until the destructor. A
+// store that fails has no entries: the first failure is a line on standard error.
 class plan_cache {
  public:
   // Throws usage_error if `where` cannot be a folder, or the program cannot be started.

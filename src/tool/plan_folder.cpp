@@ -42,16 +42,17 @@ std::string text_of(const ordered_json& j) {
   return j.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
 }
 
-// Every file below the folder but hidden ones, pipes and devices, and what former calls wrote below `out`, as paths
+// Returns every file below the folder but hidden ones, pipes and devices, and those below `out` and the cache, as paths
 // within it, in an order that is the same everywhere.
-std::vector<std::string> files_below(const std::string& folder, const std::string& out) {
+std::vector<std::string> files_below(const std::string& folder, const std::string& out, const std::string& cache) {
   std::vector<std::string> names;
   std::error_code failed;
   for (fs::recursive_directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
     const bool hidden = at->path().filename().string().starts_with(".");
     std::error_code gone;
     if (at->is_directory(gone)) {
-      if (hidden || fs::equivalent(at->path(), out, gone)) at.disable_recursion_pending();
+      if (hidden || fs::equivalent(at->path(), out, gone) || fs::equivalent(at->path(), cache, gone))
+        at.disable_recursion_pending();
     } else if (!hidden && !fs::is_other(at->status(gone))) {
       names.push_back(at->path().lexically_relative(folder).generic_string());
     }
@@ -258,7 +259,7 @@ int plan_folder(const folder_call& call) {
   const std::string path =
       (fs::path{call.out} / ("shard-" + std::to_string(call.shard) + "-of-" + std::to_string(call.shards) + ".jsonl"))
           .string();
-  const std::vector<std::string> names = files_below(call.folder, call.out);
+  const std::vector<std::string> names = files_below(call.folder, call.out, call.cache);
   if (fs::exists(path, failed) && !fs::is_regular_file(path, failed))
     throw usage_error("--out: '" + path + "' is no file");
   if (fs::is_symlink(path, failed)) {  // a link is followed in writing
@@ -312,8 +313,9 @@ int plan_folder(const folder_call& call) {
                             {"failed", t.failed},
                             {"out", path}});
   } else if (!call.quiet) {
-    std::printf("%s: %zu of %zu files: %zu planned, %zu of them from the cache, %zu kept, %zu without a plan, %zu not read\n",
-                printable(path).c_str(), t.files, names.size(), t.planned, t.cached, t.kept, t.without_plan, t.failed);
+    std::printf(
+        "%s: %zu of %zu files: %zu planned, %zu of them from the cache, %zu kept, %zu without a plan, %zu not read\n",
+        printable(path).c_str(), t.files, names.size(), t.planned, t.cached, t.kept, t.without_plan, t.failed);
   }
   if (t.failed != 0) {
     throw usage_error(std::to_string(t.failed) + " of " + std::to_string(t.files) +

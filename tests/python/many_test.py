@@ -835,7 +835,8 @@ class Caches(unittest.TestCase):
         store.calls = 0
         cache = berth.PlanCache(store, trusted=True)
         self.assertEqual([facts(p) for p in berth.plan_many(problems, cache=cache)], right)
-        self.assertEqual((store.calls, cache.hits), (4, 1000))
+        self.assertEqual(cache.hits, 1000)
+        self.assertLessEqual(store.calls, 8)  # 4, if the source never waits
 
     def test_a_folder_that_is_slow_is_read_by_several_threads(self):
         cache = berth.PlanCache(self.path, trusted=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import importlib
 import logging
 import math
@@ -89,8 +90,9 @@ class Folder(MutableMapping[str, bytes]):
         for status, file in sorted(files, key=lambda each: each[0].st_mtime):
             if total <= max_bytes and now - status.st_mtime <= max_age:
                 break
-            os.unlink(file)
-            evicted += 1
+            with contextlib.suppress(FileNotFoundError):  # another process did it
+                os.unlink(file)
+                evicted += 1
             total -= status.st_size
         return evicted
 
@@ -258,7 +260,15 @@ class PlanCache:
                 if len(entry) <= most_bytes(problem):
                     entries[name] = entry
 
-        def keep(some: Dict[str, bytes]) -> None:
+        if entries:
+            self._keep(entries)
+        if isinstance(self.store, Folder) and self._limits != (math.inf, math.inf) and self.bytes_written >= self._evict_at:
+            most = self._limits[0] * 7 / 8  # room for what is written until then
+            self._evict_at = self.bytes_written + min(self._limits[0] / 8, 1 << 20)
+            self._try("cannot be evicted", lambda: self._evict(most))
+
+    def _keep(self, entries: Dict[str, bytes]) -> None:
+        def write(some: Dict[str, bytes]) -> None:
             if hasattr(self.store, "setitems"):
                 self.store.setitems(some)
             else:
@@ -267,11 +277,7 @@ class PlanCache:
             self.bytes_written += sum(map(len, some.values()))
 
         for some in [entries] if hasattr(self.store, "setitems") else [{name: entries[name]} for name in entries]:
-            self._try("keeps nothing", lambda: keep(some))  # read-only, full, lost: the plan is solved again
-        if isinstance(self.store, Folder) and self._limits != (math.inf, math.inf) and self.bytes_written >= self._evict_at:
-            most = self._limits[0] * 7 / 8  # room for what is written until then
-            self._evict_at = self.bytes_written + min(self._limits[0] / 8, 1 << 20)
-            self._try("cannot be evicted", lambda: self._evict(most))
+            self._try("keeps nothing", lambda: write(some))  # read-only, full, lost: the plan is solved again
 
     def _evict(self, most: float) -> None:
         self.evicted += self.store.evict(most, self._limits[1])
@@ -320,13 +326,12 @@ def serve(where: str) -> None:
         if verb == "get":
             found: Dict[str, bytes] = {}
             cache._try("cannot be read", lambda: found.update(cache._entries({name: _ENTRY for name in rest})))
-            entries = [found.get(name) for name in rest]
-            answers.write(" ".join(str(-1 if e is None else len(e)) for e in entries).encode() + b"\n")
-            answers.write(b"".join(e for e in entries if e is not None))
+            entries = [entry if isinstance(entry, bytes) else None for entry in map(found.get, rest)]
+            answers.write(" ".join(str(-1 if entry is None else len(entry)) for entry in entries).encode() + b"\n")
+            answers.write(b"".join(entry for entry in entries if entry is not None))
             answers.flush()
         else:
-            entry = asked.read(int(rest[1]))
-            cache._try("keeps nothing", lambda: cache.store.__setitem__(rest[0], entry))
+            cache._keep({rest[0]: asked.read(int(rest[1]))})
 
 
 if __name__ == "__main__":

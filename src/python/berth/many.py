@@ -34,7 +34,8 @@ _TASKS = 64
 # those that may die of one problem alone.
 _DEATHS, _DEATHS_ALONE = 8, 2
 _LOOKUPS = 256  # problems whose cache entries are asked for at once
-_SLOW = 0.1  # seconds that one task is read for
+_SLOW = 0.1  # seconds that the source is waited for before a task is sent with fewer problems
+_END: Tuple[int, Any] = (-1, None)  # behind the last problem
 _LINE = 1 << 26  # bytes of a journal's line that are read at once: a longer one is no line of ours
 
 Executor = concurrent.futures.Executor
@@ -360,22 +361,25 @@ class _Window:
     def read(self, most: int) -> Tuple[List[Result], List[_Job]]:
         """Reads up to so many problems, fewer from a slow source. Returns the answers that are kept, and new jobs."""
         most = min(most if self._cache is None else max(most, _LOOKUPS), self._window - self.inside)
-        until = time.monotonic() + _SLOW
+        waited = 0.0
         done: List[Result] = []
         jobs: List[_Job] = []
-        for index, item in itertools.islice(self._source, most):
+        while most > 0 and waited < _SLOW:
+            start = time.monotonic()
+            index, item = next(self._source, _END)
+            waited += time.monotonic() - start
+            if index < 0:
+                self.ended = True
+                break
+            most -= 1
             try:
                 problem = item if isinstance(item, Problem) else read(os.fspath(item))
-            except (InputError, OSError, TypeError) as error:
-                done.append((index, error if isinstance(error, (InputError, OSError)) else TypeError(
-                    f"{type(item).__name__} is no berth.Problem and no path")))
+            except TypeError:
+                done.append((index, TypeError(f"{type(item).__name__} is no berth.Problem and no path")))
+            except (InputError, OSError) as error:
+                done.append((index, error))
             else:
                 done += self._ask(index, problem, jobs)
-            most -= 1
-            if time.monotonic() > until:
-                break
-        else:
-            self.ended = most > 0
         if self._cache is not None and jobs:
             plans = self._cache._get([(job.name, job.problem) for job in jobs])
             for job, plan in zip(jobs, plans):
