@@ -84,7 +84,7 @@ void declare_problem(py::module_& m) {
 PYBIND11_MODULE(_core, m) {
   namespace own = berth::python;
   m.attr("__version__") = BERTH_VERSION;
-  m.attr("_revision") = model::planner_revision;
+  m.attr("_revision") = berth::model::planner_revision;
   own::declare_errors(m);
   own::declare_plan(m);
   own::declare_problem(m);

@@ -128,8 +128,12 @@ std::map<std::string, std::string> plan_cache::get(const std::vector<std::string
 
 void plan_cache::put(const std::string& name, const std::string& entry) try {
   if (is_folder_) {
-    std::filesystem::create_directories(std::filesystem::path{file_of(name)}.parent_path());
-    model::write_file(file_of(name), entry);
+    namespace fs = std::filesystem;
+    const fs::path file = file_of(name);
+    const fs::file_type type = fs::symlink_status(file).type();
+    if (type != fs::file_type::not_found && type != fs::file_type::regular) return warn(name + " is no file");
+    fs::create_directories(file.parent_path());
+    model::write_file(file.string(), entry);
   } else if (helper_ >= 0) {
     send("put " + name + ' ' + std::to_string(entry.size()) + '\n' + entry);
   }

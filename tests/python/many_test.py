@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import concurrent.futures
+import contextlib
 import hashlib
 import itertools
 import json
@@ -13,12 +14,14 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import berth
@@ -125,6 +128,10 @@ class Solving(unittest.TestCase):
         other = berth.Problem.from_arrays([5, 5], [0, 0], [1, 1])
         plans = berth.plan_many([named, other, named], executor=executor)
         self.assertEqual(executor.tasks, [1])
+        with unittest.mock.patch.object(many, "solve_here", side_effect=many.solve_here) as solved:
+            stream = berth.plan_stream([named, *PROBLEMS[:4], other], window=5)  # answered one by one
+            self.assertEqual(dict(stream)[5].arena, 10)
+        self.assertEqual(solved.call_count, 5)
         self.assertIn('"a"', named.format(plans[0]))
         self.assertIn('"1"', other.format(plans[1]))
 
@@ -338,13 +345,14 @@ class Streams(unittest.TestCase):
 
             def submit(self, *_):
                 self.futures.append(concurrent.futures.Future())
-                if len(self.futures) == 1:
+                if len(self.futures) == 3:
                     self.futures[0].set_result(many.solve_packed([PROBLEMS[0]._packed(False)], OPTIONS))
                 return self.futures[-1]
 
-        stream = berth.plan_stream(PROBLEMS, executor=Never(), window=8)
+        stream = berth.plan_stream(PROBLEMS, executor=Never(), window=60)
         next(stream)
         stream.close()
+        self.assertGreater(len(Never.futures), 1)
         self.assertTrue(all(future.done() for future in Never.futures))
 
     def test_asyncio(self):
@@ -368,19 +376,20 @@ class Streams(unittest.TestCase):
         self.assertEqual(plans, RIGHT)
         self.assertLessEqual(most, 5 + 1)  # one may be on its way
 
-        async def endless():
-            yield PROBLEMS[0]
-            await asyncio.sleep(1e6)
-
         async def cancelled():
-            got = asyncio.Event()
+            asleep = asyncio.Event()
+
+            async def endless():
+                yield PROBLEMS[0]
+                asleep.set()
+                await asyncio.sleep(1e6)
 
             async def use():
                 async for _ in berth.plan_stream_async(endless(), window=1):
-                    got.set()
+                    pass
 
             task = asyncio.create_task(use())
-            await got.wait()
+            await asleep.wait()
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await task
@@ -484,6 +493,18 @@ class Journals(unittest.TestCase):
         executor = Here()
         plans = resume(problems, self.path, executor, key=key)
         self.assertEqual(([facts(plan) for plan in plans], sum(executor.tasks)), (right, len(UNPROVED)))
+
+    def test_two_writers_of_a_journal_do_not_take_each_others_plans(self):
+        p = PROBLEMS[0]
+        fast, normal = "f" * 64, "0" * 64
+        with berth.Journal(self.path, trusted=True) as one, berth.Journal(self.path, trusted=True) as two:
+            two.add(fast, p.solve(effort="fast"))
+            one.add(normal, p.solve())  # where `one` believes that its line begins, there is the other's
+            for journal, key in ((one, normal), (two, fast)):
+                plan = journal.get(key, p)
+                if plan is not None:
+                    self.assertEqual(facts(plan), facts(p.solve(effort="fast") if key == fast else p.solve()))
+            self.assertIsNone(one.get(normal, p))
 
     def test_a_pipe_or_a_device_is_no_journal(self):
         os.mkfifo(self.path)
@@ -998,13 +1019,14 @@ class Caches(unittest.TestCase):
         if program is None:
             return None
         self.path.mkdir()
-        socket = self.path / "socket"
-        server = subprocess.Popen([program, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(self.path)],
+        place = str(self.path / "socket")
+        server = subprocess.Popen([program, "--port", "0", "--unixsocket", place, "--save", "", "--dir", str(self.path)],
                                   stdout=subprocess.DEVNULL)
         self.addCleanup(lambda: (server.kill(), server.wait()))
-        while not socket.exists():
-            time.sleep(0.01)
-        return f"unix://{socket}", lambda: (server.kill(), server.wait())
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as there:
+            while there.connect_ex(place) != 0:
+                time.sleep(0.01)
+        return f"unix://{place}", lambda: (server.kill(), server.wait())
 
 
 if __name__ == "__main__":

@@ -125,8 +125,15 @@ class Folders(unittest.TestCase):
         for file in entries:
             file.unlink()
             os.mkfifo(file)
+        planned, cached, failed, said = call()
+        self.assertEqual((planned, cached, failed, plans()), (10, 0, 0, right))
+        self.assertIn("is no file", said)
+        (self.place / "mine").write_text("mine")
+        for file in entries:
+            file.unlink()
+            file.symlink_to(self.place / "mine")
         self.assertEqual(call()[:3], (10, 0, 0))
-        self.assertEqual(plans(), right)
+        self.assertEqual((self.place / "mine").read_text(), "mine")
 
     def test_a_cache_that_fails_costs_no_plan(self):
         (self.place / "file").write_text("")

@@ -327,9 +327,8 @@ class _Engine:
             self._deaths = min(self._deaths + 1, 1) if self._answered else self._deaths + 1
             self._answered = False
             self.close()
-            left = [*([] if dead else self._lost), *self._suspects]
-            half = len(left) // 2  # a job that kills each time is among the first: it comes behind half of the others
-            self._lost, self._suspects = [], collections.deque(left[half:] + left[:half])
+            self._suspects.extendleft([] if dead else self._lost)
+            self._lost = []
         if self._deaths >= (1 if self._given else _DEATHS):
             dead = [*dead, *self._suspects, *self._queue]
             self._suspects.clear()
