@@ -991,6 +991,9 @@ class Caches(unittest.TestCase):
         return json.dumps({"format": "berth-problem/1", "buffers": [{key: b[key] for key in keep} for b in buffers]})
 
     def test_stores_by_url(self):
+        with self.assertRaisesRegex(berth.InputError, "cannot be a cache"):
+            berth.PlanCache("nosuchscheme://x")
+        tried = 0
         for needed, serve in (("redis", self.redis), ("fsspec", lambda: ("memory://plans", lambda: None))):
             try:
                 __import__(needed)
@@ -999,6 +1002,7 @@ class Caches(unittest.TestCase):
             url, kill = serve() or (None, None)
             if url is None:
                 continue
+            tried += 1
             berth.plan_many(PROBLEMS, cache=berth.PlanCache(url))
             again = berth.PlanCache(url, trusted=True)
             self.assertEqual([facts(p) for p in berth.plan_many(PROBLEMS, cache=again)], RIGHT)
@@ -1010,8 +1014,8 @@ class Caches(unittest.TestCase):
                 warnings.simplefilter("ignore")
                 answers.update(stream)
             self.assertEqual([facts(answers[i]) for i in range(60)], RIGHT)
-        with self.assertRaisesRegex(berth.InputError, "cannot be a cache"):
-            berth.PlanCache("nosuchscheme://x")
+        if not tried:
+            self.skipTest("neither a Redis server nor fsspec is installed")
 
     def redis(self):
         """The URL of a server, and what kills it; nothing without one."""

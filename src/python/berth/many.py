@@ -524,27 +524,13 @@ async def plan_stream_async(problems: Union[Iterable[Any], AsyncIterable[Any]], 
             await asyncio.shield(loop.run_in_executor(thread, stream.close))  # type: ignore[attr-defined]
 
 
-class _Progress:
-    def __init__(self, asked: Any, total: int):
-        self._tell: Optional[Callable[[int, int], Any]] = asked if callable(asked) else None
-        self._done, self._total, self._bar = 0, total, None
-        if asked is True:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                return
-            self._bar = tqdm(total=total, unit="problem")
-
-    def step(self, count: int = 1) -> None:
-        self._done += count
-        if self._bar is not None:
-            self._bar.update(count)
-        if self._tell is not None:
-            self._tell(self._done, self._total)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+def _bar(total: int) -> Optional[Callable[[int, int], Any]]:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    bar = tqdm(total=total, unit="problem")
+    return lambda done, _: bar.update(done - bar.n)
 
 
 def plan_many(
@@ -584,18 +570,19 @@ def plan_many(
         cache=cache,
         journal=journal,
     )
-    bar = _Progress(progress, len(items))
+    tell = progress if callable(progress) else _bar(len(items)) if progress is True else None
     try:
-        bar.step(0)
-        for at, answer in stream:
+        if tell is not None:
+            tell(0, len(items))
+        for done, (at, answer) in enumerate(stream, 1):
             if isinstance(answer, Plan):
                 plans[order[at]] = answer
             else:
                 failures[order[at]] = answer
-            bar.step()
+            if tell is not None:
+                tell(done, len(items))
     finally:
         stream.close()  # type: ignore[attr-defined]
-        bar.close()
     if failures:
         lowest = min(failures)
         text = f"{len(failures)} of {len(items)} problems have no answer; the first, {lowest}: {failures[lowest]}"
