@@ -974,6 +974,7 @@ class Caches(unittest.TestCase):
         self.assertEqual([facts(answers[i]) for i in range(60)], RIGHT)
         for file in self.path.glob("??/*"):
             file.unlink()
+        shutil.rmtree(out)
         berth.plan_many(PROBLEMS, cache=cache)  # the other way round
         files = 0
         for shard in (1, 2, 3):
