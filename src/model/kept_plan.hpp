@@ -21,8 +21,10 @@ inline constexpr std::uint64_t planner_revision = 1;
 [[nodiscard]] std::string sha256(std::string_view text);
 [[nodiscard]] std::string hex(std::string_view bytes);
 
+inline constexpr std::uint64_t most_shards = 0xffffffff;
+
 // Returns which of `shards` plans a file with this content, from 0: the jump hash of Lamping and Veach, so that another
-// number of shards moves as few files as possible. Contract: shards > 0.
+// number of shards moves as few files as possible. Contract: shards from 1 to most_shards.
 [[nodiscard]] std::uint64_t shard_of(std::string_view content, std::uint64_t shards);
 
 // Returns the text that stands before a problem where its name is hashed: the revision and the options.

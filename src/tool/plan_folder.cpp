@@ -244,7 +244,8 @@ void parse_shard(const std::string& text, folder_call& call) {
   const auto [slash, first] = std::from_chars(text.data(), end, call.shard);
   const bool split = first == std::errc{} && slash != end && *slash == '/';
   const auto [stop, second] = split ? std::from_chars(slash + 1, end, call.shards) : std::from_chars_result{end, first};
-  if (!split || second != std::errc{} || stop != end || call.shard < 1 || call.shard > call.shards) {
+  if (!split || second != std::errc{} || stop != end || call.shard < 1 || call.shard > call.shards ||
+      call.shards > model::most_shards) {
     throw usage_error("--shard " + text + ": expected I/N, with I from 1 to N");
   }
 }

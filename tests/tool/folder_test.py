@@ -230,7 +230,7 @@ class Folders(unittest.TestCase):
         self.assertEqual((self.problems / "p1.csv").read_text(), before)
 
     def test_more_shards_than_problems(self):
-        last = 2**64 - 1
+        last = 2**32 - 1
         for shard in ("1", str(last)):
             answer = json.loads(self.plan("--json", "--shard", f"{shard}/{last}").stdout)
             self.assertEqual((answer["files"], answer["planned"]), (0, 0))
@@ -253,7 +253,7 @@ class Folders(unittest.TestCase):
         self.assertEqual(sum(line["plan"]["status"] == "infeasible" for line in self.lines()), 4)
 
     def test_wrong_calls(self):
-        for wrong in ("0/3", "4/3", "1", "1/0", "1/2x", "-1/3", "/", "1/99999999999999999999"):
+        for wrong in ("0/3", "4/3", "1", "1/0", "1/2x", "-1/3", "/", "1/4294967296"):
             self.assertIn("--shard", self.plan("--shard=" + wrong, status=2).stderr)
         self.assertIn("a folder: with", self.plan("--keep", "x", status=2).stderr)
         for arguments in (["plan", str(self.problems)], ["plan", str(self.problems), "--out", str(self.problems)]):

@@ -113,15 +113,15 @@ UNPROVED = "no proof and no signature"
 def shard_of(content: Union[Problem, str, "os.PathLike[str]"], shards: int) -> int:
     """Returns the shard of a problem or of a file, from 1 to `shards`, by its content. `berth plan DIR --shard` deals files
     by the same rule. Another number of shards moves as few of them as possible (Lamping and Veach's jump hash)."""
-    if shards < 1:
-        raise InputError(f"shards: {shards} is below 1")
+    if not 1 <= shards < 1 << 32:
+        raise InputError(f"shards: {shards} is not from 1 to 2^32 - 1")
     what = content._key() if isinstance(content, Problem) else pathlib.Path(content).read_bytes()
     random = int.from_bytes(hashlib.sha256(what).digest()[:8], "big")
-    shard, following = 0, 0.0
+    shard, following = 0, 0
     while following < shards:
-        shard = int(following)
+        shard = following
         random = (random * 2862933555777941757 + 1) % (1 << 64)
-        following = float((shard + 1) * (1 << 31) // ((random >> 33) + 1))
+        following = (shard + 1 << 31) // ((random >> 33) + 1)
     return shard + 1
 
 
