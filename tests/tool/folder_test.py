@@ -114,7 +114,8 @@ class Folders(unittest.TestCase):
         self.assertEqual(call("--capacity", "35", status=1)[:2], (10, 10))
         # Entries that are wrong cost time and a line, and no plan.
         good = entries[0].read_bytes()
-        for wrong in (b"", good[:-1], entries[1].read_bytes(), good[:64] + b"\x03" + good[65:]):
+        newer = good[32:64] + b"\x03" + good[65:]
+        for wrong in (b"", good[:-1], entries[1].read_bytes(), hashlib.sha256(newer).digest() + newer):
             for file in entries:
                 file.write_bytes(wrong)
             planned, cached, failed, said = call()
