@@ -335,4 +335,7 @@ def serve(where: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    try:
+        serve(sys.argv[1])
+    except InputError as error:
+        sys.exit(str(error))
