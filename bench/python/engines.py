@@ -1,6 +1,6 @@
 """Many problems on the engines people run: processes of this machine, MPI, Dask, Slurm. Speed-up, overhead, a killed worker.
 
-usage: PYTHONPATH=build/python python3 bench/python/engines.py processes|mpi|dask|slurm [OPTIONS]
+usage: PYTHONPATH=build/python python3 bench/python/engines.py threads|processes|mpi|dask|slurm [OPTIONS]
 
     --problems DIR    problems in files, as `berth plan` reads them; else made up by seed:
     --count N         so many (10,000)
@@ -8,6 +8,8 @@ usage: PYTHONPATH=build/python python3 bench/python/engines.py processes|mpi|das
     --workers LIST    how many work at once, from 1 on (1,2,4)
     --runs N          of each, by turns (3); printed are the middle one, and the least and the most in brackets
     --install         asks Debian for the engine first (as root)
+    --stream N        instead: plan_stream over a generator that makes N problems of 100 buffers as they are read. Printed are
+                      the user time a problem, which a busy machine hardly changes, and the peak memory of a process
     --berth FILE      the tool that Slurm's tasks run (build/bin/berth)
 
 Wanted are python3-mpi4py and openmpi-bin for mpi, python3-distributed for dask, and for slurm the packages of
@@ -24,6 +26,7 @@ Slurm, the next run does what is left.
 """
 
 import argparse
+import array
 import concurrent.futures
 import contextlib
 import json
@@ -31,6 +34,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import resource
 import shlex
 import signal
 import statistics
@@ -43,7 +47,7 @@ import time
 import berth
 import one_node_slurm
 
-PACKAGES = {"processes": [], "mpi": ["python3-mpi4py", "openmpi-bin"], "dask": ["python3-distributed"],
+PACKAGES = {"threads": [], "processes": [], "mpi": ["python3-mpi4py", "openmpi-bin"], "dask": ["python3-distributed"],
             "slurm": one_node_slurm.PACKAGES}
 # Two workers on two cores, spawned as root in containers too.
 MPI = {
@@ -87,6 +91,14 @@ class Processes:
         self.executor.shutdown()
 
 
+class Threads:
+    def __init__(self, workers):
+        self.executor = concurrent.futures.ThreadPoolExecutor(workers)
+
+    def close(self):
+        self.executor.shutdown()
+
+
 class Mpi:
     def __init__(self, workers):
         from mpi4py.futures import MPIPoolExecutor
@@ -110,7 +122,7 @@ class Dask:
         self.cluster.close()
 
 
-ENGINES = {"processes": Processes, "mpi": Mpi, "dask": Dask}
+ENGINES = {"threads": Threads, "processes": Processes, "mpi": Mpi, "dask": Dask}
 
 
 def processor_seconds():
@@ -189,6 +201,42 @@ def measure(engine, problems, right, options):
     copies.close()
     print(f"{options.runs} times {len(batches)} batches of {step}")
     report(options.workers, took, alone, step)
+
+
+def most_resident(pid):
+    """The peak memory of a process in MB."""
+    try:
+        return int(pathlib.Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) / 1e3
+    except (OSError, IndexError):
+        return 0.0
+
+
+def stream(engine, workers, count):
+    columns = [[array.array("q", column) for column in zip(*made_up(seed, 100))] for seed in range(500)]
+
+    def source():
+        for i in range(count):
+            lower, upper, sizes = columns[i % 500]
+            yield berth.Problem.from_arrays([size + i // 500 for size in sizes], lower, upper)
+
+    busy = time.process_time()
+    for _ in source():
+        pass
+    made = time.process_time() - busy
+    running = engine(workers)
+    berth.plan_many([berth.Problem.from_arrays([1], [0], [1])] * 64, executor=running.executor)  # the workers are there
+    pids = [os.getpid(), *descendants(os.getpid())]
+    ticks = sum(ticks_of(pid)[0] for pid in pids)
+    start = time.perf_counter()
+    for _, plan in berth.plan_stream(source(), executor=running.executor):
+        assert isinstance(plan, berth.Plan), plan
+    clock = time.perf_counter() - start
+    pids = [os.getpid(), *descendants(os.getpid())]
+    user = (sum(ticks_of(pid)[0] for pid in pids) - ticks) / os.sysconf("SC_CLK_TCK")
+    print(f"{workers} workers, {count} problems: {clock / count * 1e6:.0f} us by the clock, {user / count * 1e6:.0f} us of user time a "
+          f"problem (the source's {made / count * 1e6:.0f}); peak {most_resident(pids[0]):.0f} MB here, "
+          f"{max(map(most_resident, pids[1:]), default=0):.0f} MB in a worker; load {os.getloadavg()[0]:.0f}")
+    running.close()
 
 
 def lines_in(out):
@@ -362,6 +410,7 @@ def main():
     parser.add_argument("--buffers", type=int, default=100)
     parser.add_argument("--workers", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2, 4])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--stream", type=int)
     parser.add_argument("--install", action="store_true")
     parser.add_argument("--berth", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin/berth")
     parser.add_argument("--journal", help=argparse.SUPPRESS)  # one run and no figures: what is killed
@@ -371,6 +420,10 @@ def main():
     if options.install and PACKAGES[options.engine]:
         subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES[options.engine]], check=True)
     os.environ.update(MPI)
+    if options.stream:
+        for n in options.workers:
+            stream(ENGINES[options.engine], n, options.stream)
+        return
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         folder_of(options, folder)
@@ -389,6 +442,8 @@ def main():
             return
         engine = ENGINES[options.engine]
         measure(engine, problems, right, options)
+        if options.engine == "threads":
+            return  # they die with this process
         if options.engine == "mpi":
             mpi_with_a_death(options)
         else:

@@ -4,7 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "berth/rules/placement.hpp"
-#include "python/packed.hpp"
+#include "model/kept_plan.hpp"
 #include "python/problem.hpp"
 #include "python/read.hpp"
 #include "python/tensor.hpp"
@@ -21,9 +21,9 @@ solved_pointer solve_problem(const problem& p, const std::string& effort, std::u
 }
 
 std::pair<solved_pointer, bool> unpacked(const problem& p, const std::string& packed, bool prove, bool ordered) {
-  auto made = unpack_plan(p.file(), packed);
-  if (ordered) made->answer = renumbered(made->answer, in_its_own_order(*p.file()).order);
-  const bool proved = judge(*made, prove);
+  auto made = unpack_solved(p.file(), packed);
+  if (ordered) made->answer = model::renumbered(made->answer, model::in_its_own_order(*p.file()).order);
+  const bool proved = model::judge(*made->file, made->answer, prove);
   return {std::move(made), proved};
 }
 
@@ -60,10 +60,10 @@ void declare_problem(py::module_& m) {
       .def_property_readonly("max_live", &problem::max_live, "The most bytes alive at once.")
       .def("__len__", &problem::size)
       .def(
-          "_packed", [](const problem& p, bool names) { return py::bytes(pack(*p.file(), names)); },
+          "_packed", [](const problem& p, bool names) { return py::bytes(model::pack(*p.file(), names)); },
           arg("names") = true)
-      .def("_key", [](const problem& p) { return py::bytes(in_its_own_order(*p.file()).packed); })
-      .def_static("_of_packed", [](const std::string& packed) { return problem{unpack_problem(packed)}; })
+      .def("_key", [](const problem& p) { return py::bytes(model::in_its_own_order(*p.file()).packed); })
+      .def_static("_of_packed", [](const std::string& packed) { return problem{model::unpack_problem(packed)}; })
       .def("_unpacked", &unpacked, arg("plan"), arg("prove") = true, arg("ordered") = false,
            "A plan, verified, and whether it proves that none is better; without `prove` nobody looks. `ordered`: its "
            "buffers are in the order of _key().")
@@ -71,10 +71,10 @@ void declare_problem(py::module_& m) {
       .def("__copy__", [](const problem& p) { return p; })
       .def("__deepcopy__", [](const problem& p, const py::dict&) { return p; })
       .def("__repr__", [](const problem& p) { return "<berth.Problem of " + std::to_string(p.size()) + " buffers>"; })
-      .def(py::pickle([](const problem& p) { return py::make_tuple(py::bytes(pack(*p.file()))); },
+      .def(py::pickle([](const problem& p) { return py::make_tuple(py::bytes(model::pack(*p.file()))); },
                       [](const py::tuple& state) {
                         if (state.size() != 1) refuse("packed problem: not one");
-                        return problem{unpack_problem(state[0].cast<std::string>())};
+                        return problem{model::unpack_problem(state[0].cast<std::string>())};
                       }));
 }
 
@@ -84,6 +84,7 @@ void declare_problem(py::module_& m) {
 PYBIND11_MODULE(_core, m) {
   namespace own = berth::python;
   m.attr("__version__") = BERTH_VERSION;
+  m.attr("_revision") = berth::model::planner_revision;
   own::declare_errors(m);
   own::declare_plan(m);
   own::declare_problem(m);

@@ -9,7 +9,6 @@
 
 #include "berth/trace/picture.hpp"
 #include "model/plan_picture.hpp"
-#include "python/packed.hpp"
 #include "python/solved.hpp"
 
 namespace berth::python {
@@ -86,6 +85,13 @@ std::string to_html(const solved& s, const std::string& title) {
   return trace::to_html(picture);
 }
 
+solved_pointer unpack_solved(file_pointer file, std::string_view packed) {
+  auto made = std::make_shared<solved>();
+  made->file = std::move(file);
+  made->answer = model::unpack_plan(*made->file, packed, made->texts);
+  return made;
+}
+
 void declare_plan(py::module_& m) {
   using py::arg;
   const auto value = [](auto field) { return [field](const solved& s) { return s.answer.*field; }; };
@@ -115,20 +121,27 @@ void declare_plan(py::module_& m) {
       .def(
           "_packed",
           [](const solved& s, bool ordered) {
-            if (!ordered) return py::bytes(pack(s.answer));
-            return py::bytes(pack(renumbered(s.answer, inverse(in_its_own_order(*s.file).order))));
+            if (!ordered) return py::bytes(model::pack(s.answer));
+            return py::bytes(
+                model::pack(model::renumbered(s.answer, model::inverse(model::in_its_own_order(*s.file).order))));
           },
           arg("ordered") = false)
       .def("_boxes", &boxes_of)
       .def("__copy__", [](const solved_pointer& s) { return s; })
       .def("__deepcopy__", [](const solved_pointer& s, const py::dict&) { return s; })
       .def(py::pickle(
-          [](const solved& s) { return py::make_tuple(py::bytes(pack(*s.file)), py::bytes(pack(s.answer))); },
+          [](const solved& s) {
+            return py::make_tuple(py::bytes(model::pack(*s.file)), py::bytes(model::pack(s.answer)));
+          },
           [](const py::tuple& state) {
             if (state.size() != 2) refuse("packed plan: not a problem and a plan");
-            auto made = unpack_plan(std::make_shared<model::problem_file>(unpack_problem(state[0].cast<std::string>())),
-                                    state[1].cast<std::string>());
-            require_whole(*made);
+            auto made = unpack_solved(
+                std::make_shared<model::problem_file>(model::unpack_problem(state[0].cast<std::string>())),
+                state[1].cast<std::string>());
+            model::require_valid(*made->file);
+            if (made->answer.has_offsets() && arena_taken(*made) != made->answer.arena()) {
+              refuse("packed plan: its arena is not what its offsets take");
+            }
             return made;
           }))
       .def("__repr__", [](const solved& s) {

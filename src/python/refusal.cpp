@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "berth/model/input_error.hpp"
+#include "model/packed.hpp"
 
 namespace berth::python {
 
@@ -76,6 +77,8 @@ void declare_errors(py::module_& m) {
     } catch (const model::input_error& e) {
       raise_input_error(e.what(), decoded(e.file()), e.line() != 0 ? py::object{py::int_(e.line())} : py::none(),
                         py::none());
+    } catch (const model::packed_error& e) {
+      raise_input_error(e.what(), py::none(), py::none(), py::none());
     } catch (const refusal& e) {
       raise_input_error(e.what(), py::none(), py::none(), e.item() ? py::object{py::int_(*e.item())} : py::none());
     }

@@ -9,6 +9,7 @@
 #include "berth/model/problem_file.hpp"
 #include "berth/plan/plan.hpp"
 #include "berth/plan/solve.hpp"
+#include "model/packed.hpp"
 #include "python/refusal.hpp"
 
 namespace berth::python {
@@ -18,7 +19,7 @@ using file_pointer = std::shared_ptr<const model::problem_file>;
 struct solved {
   file_pointer file;
   plan::plan answer;
-  std::string solver, reason;  // what the plan's views show, where it was unpacked
+  model::plan_texts texts;  // of the plan's views, where it was unpacked
 };
 using solved_pointer = std::shared_ptr<solved>;
 
@@ -39,6 +40,9 @@ using solved_pointer = std::shared_ptr<solved>;
 // Returns the reason for missing offsets; empty if there are offsets.
 [[nodiscard]] std::string reason_of(const solved& s);
 [[nodiscard]] std::string to_html(const solved& s, const std::string& title);
+
+// Throws packed_error.
+[[nodiscard]] solved_pointer unpack_solved(file_pointer file, std::string_view packed);
 
 void declare_plan(py::module_& m);
 

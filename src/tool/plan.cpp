@@ -230,10 +230,10 @@ void require_offsets(const plan_call& call, const model::problem_file& file) {
 
 int reorder(const plan_call& call) {
   const bool other = call.pipeline || call.files.size() > 1 || !call.keep.empty() || !call.diff.empty() ||
-                     !call.shard.empty() || !call.at.empty() || !call.prefix.empty() || !call.header.empty() ||
-                     !call.proof.empty() || !call.scratch.empty() || call.capacity || call.options.penalty_first ||
-                     call.options.deadline_s || call.options.node_limit != 0 || call.memories.any() ||
-                     !call.problem.empty();
+                     !call.shard.empty() || !call.cache.empty() || !call.at.empty() || !call.prefix.empty() ||
+                     !call.header.empty() || !call.proof.empty() || !call.scratch.empty() || call.capacity ||
+                     call.options.penalty_first || call.options.deadline_s || call.options.node_limit != 0 ||
+                     call.memories.any() || !call.problem.empty();
   if (other) {
     throw usage_error(
         "--reorder: with one FILE, --dim, --rules, --effort, --threads, --budget, --recompute, --move and --out only");
@@ -286,11 +286,13 @@ int plan_all(const plan_call& call) {
       !call.dims.empty() || !call.prefix.empty() || !call.scratch.empty() || !call.header.empty() ||
       call.memories.any() || !call.problem.empty()) {
     throw usage_error(
-        "a folder: with one DIR, --shard, --out, --capacity, --rules, --effort, --work, --threads, --deadline and "
+        "a folder: with one DIR, --shard, --cache, --out, --capacity, --rules, --effort, --work, --threads, --deadline "
+        "and "
         "--penalty-first only");
   }
   folder_call all{.folder = call.files.front(),
                   .out = call.out,
+                  .cache = call.cache,
                   .rules = call.rules,
                   .capacity = call.capacity,
                   .effort = call.effort,
@@ -316,6 +318,7 @@ int plan_file(plan_call& call) {
   std::error_code absent;
   if (std::filesystem::is_directory(call.files.front(), absent)) return plan_all(call);
   if (!call.shard.empty()) throw usage_error("--shard: of a folder of problems only");
+  if (!call.cache.empty()) throw usage_error("--cache: of a folder of problems only");
   if (ends_with(call.out, ".tflite")) return plan_into_model(call);
   if (!call.scratch.empty()) throw usage_error("--scratch: with --out FILE.tflite only");
   if (!call.header.empty()) throw usage_error("--header: with --out FILE.tflite only; else --out FILE.h");
@@ -474,10 +477,15 @@ std::function<int()> declare_plan(CLI::App& app) {
          "model (gzipped or not; - is standard input); or a model: FILE.onnx, builtin:NAME")
       ->required();
   app.add_option("--shard", call->shard,
-                 "FILE is a folder: of the problems below it, this call plans each Nth from the Ith on, into\n"
+                 "FILE is a folder: of the problems below it, this call plans an Nth, dealt by their content, into\n"
                  "OUT/shard-I-of-N.jsonl, a line a problem; called again, only what is not there yet")
       ->check(not_empty)
       ->type_name("I/N");
+  app.add_option("--cache", call->cache,
+                 "FILE is a folder: plans are taken from this store and kept there, as by Python's PlanCache;\n"
+                 "a URL, as redis://HOST, needs the Python package")
+      ->check(not_empty)
+      ->type_name("DIR|URL");
   app.add_flag("--pipeline", call->pipeline, "The files are graphs that run one after the other, in one arena");
   declare_reordering(app, *call);
   app.add_flag("--json", call->json, "One JSON object on standard output");

@@ -29,6 +29,7 @@ struct plan_call {
   std::string growth = "0";  // of the arena that --diff allows
   std::string effort = "normal";
   std::string shard;                 // i/n, of a folder
+  std::string cache;                 // of a folder
   std::vector<std::string> dims;     // name=N, of a model
   std::vector<std::string> at;       // name=N, of a problem with dimensions
   std::vector<std::string> scratch;  // operator=bytes, with --out FILE.tflite

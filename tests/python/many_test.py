@@ -1,18 +1,27 @@
 """Many problems, however many workers die, and plans that are kept, whatever became of them. The oracle is solve()."""
 
+import asyncio
 import base64
 import concurrent.futures
+import contextlib
+import hashlib
+import itertools
 import json
 import os
 import pathlib
 import pickle
 import random
 import resource
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
+import unittest.mock
 import warnings
 
 import berth
@@ -119,6 +128,10 @@ class Solving(unittest.TestCase):
         other = berth.Problem.from_arrays([5, 5], [0, 0], [1, 1])
         plans = berth.plan_many([named, other, named], executor=executor)
         self.assertEqual(executor.tasks, [1])
+        with unittest.mock.patch.object(many, "solve_here", side_effect=many.solve_here) as solved:
+            stream = berth.plan_stream([named, *PROBLEMS[:4], other], window=5)  # answered one by one
+            self.assertEqual(dict(stream)[5].arena, 10)
+        self.assertEqual(solved.call_count, 5)
         self.assertIn('"a"', named.format(plans[0]))
         self.assertIn('"1"', other.format(plans[1]))
 
@@ -141,7 +154,7 @@ class Failing(unittest.TestCase):
         backwards.add(1, (5, 2), id="backwards")
         for executor in (None, Here()):
             with self.assertRaisesRegex(berth.ManyError, "2 of 62 problems.*the first, 30: .*'backwards'") as caught:
-                berth.plan_many(PROBLEMS[:30] + [backwards, "no problem"] + PROBLEMS[30:], executor=executor)
+                berth.plan_many(PROBLEMS[:30] + [backwards, 7] + PROBLEMS[30:], executor=executor)
             self.assertEqual(caught.exception.index, 30)
             self.assertEqual(sorted(caught.exception.failures), [30, 31])
             self.assertIsInstance(caught.exception.failures[31], TypeError)
@@ -233,6 +246,194 @@ class Failing(unittest.TestCase):
                 berth.plan_many([PROBLEMS[0], Fails(), PROBLEMS[1]], executor=executor)
 
 
+class Deadly(Here):
+    """Dies of a task with one of some problems, as a worker does."""
+
+    def __init__(self, *deadly, raises=None):
+        super().__init__()
+        self.deadly, self.raises, self.dead = [p._packed(False) for p in deadly], raises, False
+
+    def submit(self, function, *arguments):
+        future = concurrent.futures.Future()
+        self.dead = self.dead or (self.raises is None and any(p in self.deadly for p in arguments[0]))
+        if self.dead:
+            future.set_exception(concurrent.futures.BrokenExecutor("dead"))
+        elif any(p in self.deadly for p in arguments[0]):
+            future.set_exception(self.raises)
+        else:
+            return super().submit(function, *arguments)
+        return future
+
+
+class Streams(unittest.TestCase):
+    def test_the_source_is_not_read_beyond_the_window(self):
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            for executor in (None, Here(), threads, lambda: concurrent.futures.ProcessPoolExecutor(2)):
+                for window, cache in ((1, None), (7, None), (25, berth.PlanCache({}))):
+                    taken, most, plans = [], 0, {}
+
+                    def source():
+                        for p in PROBLEMS:
+                            taken.append(p)
+                            yield p
+
+                    for index, plan in berth.plan_stream(source(), executor=executor, window=window, cache=cache):
+                        most = max(most, len(taken) - len(plans))
+                        plans[index] = facts(plan)
+                    self.assertLessEqual(most, window)
+                    self.assertEqual([plans[i] for i in range(len(PROBLEMS))], RIGHT)
+        with self.assertRaisesRegex(berth.InputError, "window: 0"):
+            berth.plan_stream([], window=0)
+
+    def test_files_and_wrong_items_are_answered_at_their_index(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "p.csv")
+            file.write_text("id,lower,upper,size\nx,0,2,10\ny,1,3,20\n")
+            missing = str(file) + "x"
+            answers = dict(berth.plan_stream([file, missing, 7, PROBLEMS[0], str(file)]))
+        self.assertEqual((answers[0].arena, answers[4].arena, facts(answers[3])), (30, 30, RIGHT[0]))
+        self.assertIsInstance(answers[1], berth.InputError)
+        self.assertIsInstance(answers[2], TypeError)
+
+    def test_a_problem_may_be_changed_by_its_source(self):
+        def growing():
+            p = berth.Problem()
+            for size in range(1, 40):
+                p.add(size, (0, 1))
+                yield p
+
+        for executor in (None, Here(), lambda: concurrent.futures.ProcessPoolExecutor(2)):
+            answers = dict(berth.plan_stream(growing(), executor=executor))
+            self.assertEqual([answers[i].arena for i in range(39)], [n * (n + 1) // 2 for n in range(1, 40)])
+
+    def test_only_the_problems_that_kill_their_workers_have_no_plan(self):
+        bad = {3, 17, 40}
+        for raises in (None, MemoryError("lost worker")):
+            made = []
+            killers = [PROBLEMS[i] for i in bad]
+            make = lambda: made.append(1) or Deadly(*killers, raises=raises)
+            answers = dict(berth.plan_stream(PROBLEMS, executor=make if raises is None else Deadly(*killers, raises=raises)))
+            self.assertEqual({i for i, plan in answers.items() if isinstance(plan, Exception)}, bad)
+            self.assertEqual([facts(answers[i]) for i in range(60) if i not in bad], [RIGHT[i] for i in range(60) if i not in bad])
+            self.assertLess(len(made), 40)
+
+    def test_an_error_in_the_source_is_raised(self):
+        def source():
+            yield PROBLEMS[0]
+            raise ValueError("mine")
+
+        for executor in (None, Here()):
+            with self.assertRaisesRegex(ValueError, "mine"):
+                list(berth.plan_stream(source(), executor=executor))
+
+    def test_closing_stops_the_workers(self):
+        pools = []
+
+        def pool():
+            pools.append(concurrent.futures.ProcessPoolExecutor(2))
+            return pools[-1]
+
+        stream = berth.plan_stream((problem(seed) for seed in itertools.count()), executor=pool)
+        next(stream)
+        workers = list(pools[0]._processes)
+        stream.close()
+        for worker in workers:
+            self.assertFalse(os.path.exists(f"/proc/{worker}"))
+
+        class Never(concurrent.futures.Executor):
+            futures = []
+
+            def submit(self, *_):
+                self.futures.append(concurrent.futures.Future())
+                if len(self.futures) == 3:
+                    self.futures[0].set_result(many.solve_packed([PROBLEMS[0]._packed(False)], OPTIONS))
+                return self.futures[-1]
+
+        stream = berth.plan_stream(PROBLEMS, executor=Never(), window=60)
+        next(stream)
+        stream.close()
+        self.assertGreater(len(Never.futures), 1)
+        self.assertTrue(all(future.done() for future in Never.futures))
+
+    def test_asyncio(self):
+        taken = []
+
+        async def source():
+            for p in PROBLEMS:
+                taken.append(p)
+                await asyncio.sleep(0)
+                yield p
+
+        async def all_of(problems, **options):
+            answers, most = {}, 0
+            async for index, plan in berth.plan_stream_async(problems, **options):
+                most = max(most, len(taken) - len(answers))
+                answers[index] = facts(plan)
+            return [answers[i] for i in range(len(PROBLEMS))], most
+
+        self.assertEqual(asyncio.run(all_of(PROBLEMS))[0], RIGHT)
+        plans, most = asyncio.run(all_of(source(), window=5, executor=lambda: concurrent.futures.ProcessPoolExecutor(2)))
+        self.assertEqual(plans, RIGHT)
+        self.assertLessEqual(most, 5 + 1)  # one may be on its way
+
+        async def cancelled():
+            asleep = asyncio.Event()
+
+            async def endless():
+                yield PROBLEMS[0]
+                asleep.set()
+                await asyncio.sleep(1e6)
+
+            async def use():
+                async for _ in berth.plan_stream_async(endless(), window=1):
+                    pass
+
+            task = asyncio.create_task(use())
+            await asleep.wait()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancelled())
+
+    def test_another_shard_number_moves_few_files_and_only_to_the_new_shard(self):
+        problems = [berth.Problem.from_arrays([i], [0], [1]) for i in range(1, 2001)]
+        before = [1] * len(problems)
+        for shards in range(1, 12):
+            now = [berth.shard_of(p, shards) for p in problems]
+            moved = [i for i in range(len(now)) if now[i] != before[i]]
+            self.assertTrue(all(now[i] == shards for i in moved))
+            for shard in range(1, shards + 1):
+                self.assertLess(abs(now.count(shard) - 2000 / shards), 5 * (2000 / shards) ** 0.5 + 1)
+            before = now
+        self.assertLess(berth.shard_of(problems[0], 2**32 - 1), 2**32)
+        with self.assertRaisesRegex(berth.InputError, "shards: 0"):
+            berth.shard_of(problems[0], 0)
+
+
+class Batches(dict):
+    """A store that is asked in batches, and fails from the n-th call on."""
+
+    calls, dies_at = 0, 10**9
+
+    def call(self):
+        self.calls += 1
+        if self.calls >= self.dies_at:
+            raise ConnectionError("killed")
+
+    def getitems(self, keys):
+        self.call()
+        return {key: self[key] for key in keys if key in self}
+
+    def setitems(self, entries):
+        self.call()
+        self.update(entries)
+
+    def __getitem__(self, key):
+        assert self.calls, "asked one by one"
+        return super().__getitem__(key)
+
+
 class Journals(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -263,7 +464,7 @@ class Journals(unittest.TestCase):
     def test_a_plan_that_was_written_over_is_not_believed(self):
         berth.plan_many(PROBLEMS[:1], journal=self.path)
         record = json.loads(self.path.read_text())
-        packed = bytearray(base64.b64decode(record["entry"]))[64:]
+        packed = bytearray(base64.b64decode(record["entry"]))[69:]
         record["entry"] = base64.b64encode(sealed(bytes(packed[:-1]) + b"\x7f")).decode()
         self.path.write_text(json.dumps(record) + "\n")
         self.assertEqual(facts(berth.plan_many(PROBLEMS[:1], journal=self.path)[0]), RIGHT[0])
@@ -292,6 +493,18 @@ class Journals(unittest.TestCase):
         executor = Here()
         plans = resume(problems, self.path, executor, key=key)
         self.assertEqual(([facts(plan) for plan in plans], sum(executor.tasks)), (right, len(UNPROVED)))
+
+    def test_two_writers_of_a_journal_do_not_take_each_others_plans(self):
+        p = PROBLEMS[0]
+        fast, normal = "f" * 64, "0" * 64
+        with berth.Journal(self.path, trusted=True) as one, berth.Journal(self.path, trusted=True) as two:
+            two.add(fast, p.solve(effort="fast"))
+            one.add(normal, p.solve())  # where `one` believes that its line begins, there is the other's
+            for journal, key in ((one, normal), (two, fast)):
+                plan = journal.get(key, p)
+                if plan is not None:
+                    self.assertEqual(facts(plan), facts(p.solve(effort="fast") if key == fast else p.solve()))
+            self.assertIsNone(one.get(normal, p))
 
     def test_a_pipe_or_a_device_is_no_journal(self):
         os.mkfifo(self.path)
@@ -434,13 +647,13 @@ class Caches(unittest.TestCase):
         store = {}
         berth.PlanCache(store).solve(p)
         (key,) = store
-        packed = store[key][64:]
+        packed = store[key][69:]
         make = random.Random(5)
         for _ in range(3000):
             bent = bytearray(packed)
             for _ in range(make.randrange(1, 4)):
                 bent[make.randrange(len(bent))] = make.randrange(256)
-            plan = many.plan_from(p, sealed(bent), Seal(), key, ordered=True)
+            plan = many.plan_from(p, sealed(bent), Seal(), key, ordered=True).plan
             if plan is not None:  # another plan may be as good: none may be worse, or say so
                 self.assertIsNone(p.verify(plan))
                 self.assertEqual((plan.arena, plan.lower_bound, plan.status), right[1:])
@@ -486,7 +699,7 @@ class Caches(unittest.TestCase):
                 continue
             bent = packed.replace(text, b"\xff" + text[1:])
             self.assertNotEqual(bent, packed)
-            self.assertIsNone(many.plan_from(p, sealed(bent), Seal(trusted=True), "", ordered=True))
+            self.assertIsNone(many.plan_from(p, sealed(bent), Seal(trusted=True), "", ordered=True).plan)
 
     def test_a_plan_that_passes_hints_over_is_not_believed(self):
         def two(first, second):
@@ -635,6 +848,190 @@ class Caches(unittest.TestCase):
         p = problem(9, 300, alignment=7)
         plan = berth.PlanCache(store).solve(p, effort="best", deadline=0.0)
         self.assertEqual(len(store), 0 if plan.deadline_hit else 1)
+
+    def test_a_thousand_look_ups_take_few_round_trips(self):
+        problems = [problem(seed, 5) for seed in range(1000)]
+        store = Batches()
+        right = [facts(p) for p in berth.plan_many(problems, cache=berth.PlanCache(store, trusted=True))]
+        store.calls = 0
+        cache = berth.PlanCache(store, trusted=True)
+        self.assertEqual([facts(p) for p in berth.plan_many(problems, cache=cache)], right)
+        self.assertEqual(cache.hits, 1000)
+        self.assertLessEqual(store.calls, 8)  # 4, if the source never waits
+
+    def test_a_folder_that_is_slow_is_read_by_several_threads(self):
+        cache = berth.PlanCache(self.path, trusted=True)
+        berth.plan_many(PROBLEMS, cache=cache)
+        again = berth.PlanCache(self.path, trusted=True)
+        readers, read = set(), again.store.read
+
+        def slow(*arguments):
+            time.sleep(0.001)
+            readers.add(threading.get_ident())
+            return read(*arguments)
+
+        again.store.read = slow
+        self.assertEqual([facts(p) for p in berth.plan_many(PROBLEMS, cache=again)], RIGHT)
+        self.assertEqual(again.hits, 60)
+        self.assertGreater(len(readers), 1)
+
+    def test_a_store_that_dies_midway_costs_no_plan(self):
+        for dies_at in range(1, 12):
+            store = Batches()
+            store.dies_at = dies_at
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                answers = dict(berth.plan_stream(PROBLEMS, executor=Here(), window=8, cache=berth.PlanCache(store)))
+            self.assertEqual([facts(answers[i]) for i in range(60)], RIGHT)
+            self.assertEqual(len(said), 1)
+
+    def test_entries_of_another_version_and_damaged_ones_are_lines_of_the_log(self):
+        p = problem(3)
+        name = many.key_of(p, OPTIONS)
+        good = entry(p.solve(), name=name)
+        other = bytearray(good[32:])
+        other[32] += 1  # the version
+        other = hashlib.sha256(other).digest() + bytes(other)
+        for wrong in (other, good[:-1], b"", entry(p.plan([0] * len(p)))):
+            cache = berth.PlanCache({name: wrong}, trusted=True)
+            with self.assertLogs("berth.cache", "WARNING") as said:
+                self.assertEqual(facts(cache.solve(p)), RIGHT[3])
+            self.assertEqual((len(said.output), cache.refused), (1, 1))
+            self.assertIn(name, said.output[0])
+
+    def test_statistics(self):
+        cache = berth.PlanCache({}, trusted=True)
+        p = problem(3)
+        cache.put(p, p.solve(), seconds=2.5)
+        cache.get(p)
+        cache.get(problem(4))
+        got = cache.statistics()
+        size = len(next(iter(cache.store.values())))
+        self.assertEqual(got, dict(hits=1, misses=1, refused=0, evicted=0, bytes_read=size, bytes_written=size, saved_seconds=2.5))
+        berth.plan_many(PROBLEMS[:5], cache=cache)
+        again = berth.PlanCache(cache.store, trusted=True)
+        berth.plan_many(PROBLEMS[:5], cache=again)
+        self.assertGreater(again.saved_seconds, 0)
+
+    def test_old_entries_are_evicted(self):
+        files = lambda: sorted(self.path.glob("??/*"), key=lambda file: file.stat().st_mtime)
+        limit = 4096
+        cache = berth.PlanCache(self.path, trusted=True, max_bytes=limit)
+        for i, p in enumerate(PROBLEMS):
+            cache.solve(p)
+            for file in files():  # as if a day went by
+                os.utime(file, (file.stat().st_mtime - 86400,) * 2)
+            cache.get(PROBLEMS[0])
+            self.assertLessEqual(sum(file.stat().st_size for file in files()), limit)
+        self.assertEqual(cache.evicted, 60 - len(files()))
+        self.assertGreater(len(files()), 5)
+        old = berth.PlanCache(self.path, trusted=True, max_age=86400 * 2.5)
+        old.solve(problem(1000))
+        self.assertEqual(len(files()), 4)
+        kept = berth.PlanCache(self.path, trusted=True)
+        found = [i for i, p in enumerate(PROBLEMS) if kept.get(p) is not None]
+        self.assertEqual(found, [0, 58, 59])  # the first was used each day, the others are younger than three days
+        with self.assertRaisesRegex(berth.InputError, "limits"):
+            berth.PlanCache({}, max_bytes=5)
+
+    def test_a_disk_that_is_full_keeps_no_half_entry(self):
+        cache = berth.PlanCache(self.path)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+            try:
+                plans = berth.plan_many(PROBLEMS[:5], cache=cache)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertEqual([facts(p) for p in plans], RIGHT[:5])
+        self.assertEqual((len(said), [f for f in self.path.rglob("*") if f.is_file()]), (1, []))
+
+    def test_a_release_that_changes_no_plan_keeps_the_keys(self):
+        # If this fails, plans have changed: raise planner_revision in src/model/kept_plan.hpp, and write both here.
+        of = hashlib.sha256()
+        for p in PROBLEMS:
+            for effort in ("fast", "normal", "best"):
+                of.update(repr(facts(p.solve(effort=effort))).encode())
+        self.assertEqual((many._revision, of.hexdigest()[:16]), (1, "3c56f029b2d1db68"))
+        self.assertEqual(many.key_of(PROBLEMS[0], OPTIONS)[:16], "f50af7d33eba74ef")
+
+    def test_the_tool_shares_keys_shards_and_store(self):
+        tool = os.environ.get("BERTH_TOOL")
+        if not tool:
+            self.skipTest("no BERTH_TOOL")
+        folder, out = self.path.parent / "problems", self.path.parent / "out"
+        folder.mkdir()
+        for i, p in enumerate(PROBLEMS):
+            (folder / f"{i}.json").write_text(self.file_of(p))
+        run = lambda *more: json.loads(subprocess.run(
+            [tool, "plan", str(folder), "--out", str(out), "--cache", str(self.path), "--json", *more],
+            stdout=subprocess.PIPE, check=True).stdout)
+        self.assertEqual([run()[key] for key in ("planned", "cached")], [60, 0])
+        cache = berth.PlanCache(self.path, trusted=True)
+        answers = dict(berth.plan_stream((folder / f"{i}.json" for i in range(60)), cache=cache))
+        self.assertEqual((cache.hits, cache.saved_seconds > 0), (60, True))
+        self.assertEqual([facts(answers[i]) for i in range(60)], RIGHT)
+        for file in self.path.glob("??/*"):
+            file.unlink()
+        shutil.rmtree(out)
+        berth.plan_many(PROBLEMS, cache=cache)  # the other way round
+        files = 0
+        for shard in (1, 2, 3):
+            got = run("--shard", f"{shard}/3")
+            self.assertGreater(got["cached"], got["planned"] // 2)  # all that prove themselves
+            lines = (out / f"shard-{shard}-of-3.jsonl").read_text().splitlines()
+            self.assertTrue(all(berth.shard_of(folder / json.loads(line)["file"], 3) == shard for line in lines))
+            files += len(lines)
+        self.assertEqual(files, 60)
+
+    @staticmethod
+    def file_of(p):
+        buffers = json.loads(p.format(p.solve()))["buffers"]
+        keep = ("id", "size", "lower", "upper")
+        return json.dumps({"format": "berth-problem/1", "buffers": [{key: b[key] for key in keep} for b in buffers]})
+
+    def test_stores_by_url(self):
+        with self.assertRaisesRegex(berth.InputError, "cannot be a cache"):
+            berth.PlanCache("nosuchscheme://x")
+        tried = 0
+        for needed, serve in (("redis", self.redis), ("fsspec", lambda: ("memory://plans", lambda: None))):
+            try:
+                __import__(needed)
+            except ImportError:
+                continue
+            url, kill = serve() or (None, None)
+            if url is None:
+                continue
+            tried += 1
+            berth.plan_many(PROBLEMS, cache=berth.PlanCache(url))
+            again = berth.PlanCache(url, trusted=True)
+            self.assertEqual([facts(p) for p in berth.plan_many(PROBLEMS, cache=again)], RIGHT)
+            self.assertEqual(again.hits, 60)
+            stream = berth.plan_stream(PROBLEMS, executor=Here(), window=8, cache=again)
+            answers = dict([next(stream)])
+            kill()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answers.update(stream)
+            self.assertEqual([facts(answers[i]) for i in range(60)], RIGHT)
+        if not tried:
+            self.skipTest("neither a Redis server nor fsspec is installed")
+
+    def redis(self):
+        """The URL of a server, and what kills it; nothing without one."""
+        program = shutil.which("redis-server")
+        if program is None:
+            return None
+        self.path.mkdir()
+        place = str(self.path / "socket")
+        server = subprocess.Popen([program, "--port", "0", "--unixsocket", place, "--save", "", "--dir", str(self.path)],
+                                  stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (server.kill(), server.wait()))
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as there:
+            while there.connect_ex(place) != 0:
+                time.sleep(0.01)
+        return f"unix://{place}", lambda: (server.kill(), server.wait())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Runs `berth plan DIR --shard`. usage: folder_test.py BERTH"""
+import hashlib
 import json
 import os
 import pathlib
@@ -10,6 +11,16 @@ import unittest
 
 BERTH = sys.argv.pop(1)
 HEAD = "id,lower,upper,size\n"
+
+
+def shard_of(content, shards):
+    """Lamping and Veach's jump hash of the first 64 bits of SHA-256."""
+    key, at, following = int.from_bytes(hashlib.sha256(content).digest()[:8], "big"), -1, 0
+    while following < shards:
+        at = following
+        key = (key * 2862933555777941757 + 1) & (2**64 - 1)
+        following = (at + 1) * 2**31 // ((key >> 33) + 1)
+    return at + 1
 
 
 class Folders(unittest.TestCase):
@@ -60,7 +71,80 @@ class Folders(unittest.TestCase):
             number = int(line["file"][-5])
             self.assertEqual((line["plan"]["arena_bytes"], line["plan"]["verified"]), (30 + number, True))
             self.assertEqual([b["id"] for b in line["plan"]["buffers"]], ["x", "y"])
-        self.assertEqual(sorted(len(file.read_text().splitlines()) for file in self.out.iterdir()), [3, 3, 4])
+        for file in self.out.iterdir():
+            for line in file.read_text().splitlines():
+                content = (self.problems / json.loads(line)["file"]).read_bytes()
+                self.assertEqual(file.name, f"shard-{shard_of(content, 3)}-of-3.jsonl")
+
+    def planned(self, shards):
+        """How many files each shard plans that were not planned before."""
+        return [json.loads(self.plan("--json", "--shard", f"{i}/{shards}").stdout)["planned"] for i in range(1, shards + 1)]
+
+    def test_another_file_or_shard_plans_few_files_again(self):
+        for i in range(200):
+            (self.problems / f"more{i:03}.csv").write_text(HEAD + f"x,0,2,{100 + i}\n")
+        self.assertEqual(sum(self.planned(3)), 210)
+        (self.problems / "a_first.csv").write_text(HEAD + "x,0,2,5\n")
+        self.assertEqual(sum(self.planned(3)), 1)
+        (self.problems / "a_first.csv").rename(self.problems / "z_last.csv")
+        self.assertEqual(sum(self.planned(3)), 1)
+        moved = self.planned(4)
+        self.assertEqual(moved[:3], [0, 0, 0])
+        self.assertLess(moved[3], 211 / 4 + 5 * (211 / 4) ** 0.5)
+        self.assertEqual(sum(self.planned(3)), 0)
+
+    def test_plans_come_from_a_cache(self):
+        cache = self.place / "cache"
+
+        def call(*more, status=0):
+            self.out = self.place / f"out{len(list(self.place.iterdir()))}"
+            done = self.plan("--cache", str(cache), "--json", *more, status=status)
+            got = json.loads(done.stdout)
+            return got["planned"], got["cached"], got["failed"], done.stderr
+
+        plans = lambda: sorted((line["file"], line["plan"]["arena_bytes"], line["plan"]["status"]) for line in self.lines())
+        self.assertEqual(call(), (10, 0, 0, ""))
+        right = plans()
+        entries = [file for file in cache.rglob("*") if file.is_file()]
+        self.assertEqual(len(entries), 10)
+        self.assertEqual(call(), (10, 10, 0, ""))
+        self.assertEqual(plans(), right)
+        self.assertEqual(call("--effort", "fast")[:2], (10, 0))
+        self.assertEqual(call("--capacity", "35", status=1)[:2], (10, 0))
+        self.assertEqual(call("--capacity", "35", status=1)[:2], (10, 10))
+        # Entries that are wrong cost time and a line, and no plan.
+        good = entries[0].read_bytes()
+        newer = good[32:64] + b"\x03" + good[65:]
+        own = entries[1].read_bytes()
+        for wrong in (b"", good[:-1], own, hashlib.sha256(newer).digest() + newer):
+            for file in entries:
+                file.write_bytes(wrong)
+            planned, cached, failed, said = call()
+            self.assertEqual((planned, failed), (10, 0))
+            self.assertEqual(cached, int(wrong == own))
+            self.assertEqual(plans(), right)
+            self.assertEqual(said.count("\n"), 1 if wrong else 0, said)
+        for file in entries:
+            file.unlink()
+            os.mkfifo(file)
+        planned, cached, failed, said = call()
+        self.assertEqual((planned, cached, failed, plans()), (10, 0, 0, right))
+        self.assertIn("is no file", said)
+        (self.place / "mine").write_text("mine")
+        for file in entries:
+            file.unlink()
+            file.symlink_to(self.place / "mine")
+        self.assertEqual(call()[:3], (10, 0, 0))
+        self.assertEqual((self.place / "mine").read_text(), "mine")
+
+    def test_a_cache_that_fails_costs_no_plan(self):
+        (self.place / "file").write_text("")
+        self.assertIn("cannot be a folder", self.plan("--cache", str(self.place / "file"), status=2).stderr)
+        done = subprocess.run([BERTH, "plan", str(self.problems), "--out", str(self.out), "--cache", "redis://127.0.0.1:1", "--json"],
+                              capture_output=True, text=True, env={**os.environ, "PATH": str(self.place)}, timeout=60)
+        self.assertEqual((done.returncode, json.loads(done.stdout)["planned"]), (0, 10), done.stderr)
+        self.assertIn("berth.cache has ended", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
 
     def test_what_is_there_is_kept_and_what_changed_is_done_again(self):
         self.plan()
@@ -148,9 +232,13 @@ class Folders(unittest.TestCase):
         self.assertEqual((self.problems / "p1.csv").read_text(), before)
 
     def test_more_shards_than_problems(self):
-        for shard, files in (("2", 1), ("11", 0), (str(2**64 - 1), 0)):
-            answer = json.loads(self.plan("--json", "--shard", f"{shard}/{2**64 - 1}").stdout)
-            self.assertEqual((answer["files"], answer["planned"]), (files, files))
+        last = 2**32 - 1
+        for shard in ("1", str(last)):
+            answer = json.loads(self.plan("--json", "--shard", f"{shard}/{last}").stdout)
+            self.assertEqual((answer["files"], answer["planned"]), (0, 0))
+        for i in range(1, 41):
+            self.plan("--shard", f"{i}/40")
+        self.assertEqual(len(self.lines()), 10)
 
     def test_shards_below_the_folder_are_dealt_the_same_problems(self):
         self.out = self.problems / "a" / "plans"
@@ -167,7 +255,7 @@ class Folders(unittest.TestCase):
         self.assertEqual(sum(line["plan"]["status"] == "infeasible" for line in self.lines()), 4)
 
     def test_wrong_calls(self):
-        for wrong in ("0/3", "4/3", "1", "1/0", "1/2x", "-1/3", "/", "1/99999999999999999999"):
+        for wrong in ("0/3", "4/3", "1", "1/0", "1/2x", "-1/3", "/", "1/4294967296"):
             self.assertIn("--shard", self.plan("--shard=" + wrong, status=2).stderr)
         self.assertIn("a folder: with", self.plan("--keep", "x", status=2).stderr)
         for arguments in (["plan", str(self.problems)], ["plan", str(self.problems), "--out", str(self.problems)]):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .many import Journal as Journal
     from .many import ManyError as ManyError
     from .many import plan_many as plan_many
+    from .many import plan_stream as plan_stream
+    from .many import plan_stream_async as plan_stream_async
+    from .many import shard_of as shard_of
 
 __all__ = [
     "Arena",
@@ -45,14 +48,18 @@ __all__ = [
     "from_dlpack",
     "plan_many",
     "plan_moves",
+    "plan_stream",
+    "plan_stream_async",
     "read",
     "rules",
+    "shard_of",
     "solve_async",
     "solve_symbolic",
 ]
 
 # Imported when they are asked for: what they stand on takes longer to import than the rest.
-_later = {"Journal": "many", "ManyError": "many", "PlanCache": "cache", "plan_many": "many"}
+_later = {name: "many" for name in ("Journal", "ManyError", "plan_many", "plan_stream", "plan_stream_async", "shard_of")}
+_later["PlanCache"] = "cache"
 
 
 def __getattr__(name: str) -> Any:

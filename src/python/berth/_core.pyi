@@ -5,6 +5,7 @@ import numpy
 import numpy.typing
 
 __version__: str
+_revision: int
 
 Column = Union[numpy.typing.NDArray[Any], Sequence[SupportsIndex], memoryview]
 Live = Sequence[SupportsIndex]

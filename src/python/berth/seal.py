@@ -6,12 +6,15 @@ import hashlib
 import hmac
 import os
 import stat
+import struct
 from typing import NamedTuple, Optional, Union
 
 from ._core import InputError
 
 _DIGEST = 32  # bytes of SHA-256
 _KEY = range(32, 4097)  # bytes of a key file
+_HEAD = struct.Struct("<Bf")  # the layout's version, the seconds that solving took
+_VERSION = 2
 
 
 def open_regular(path: Union[str, "os.PathLike[str]"], *, follow: bool = True) -> int:
@@ -41,14 +44,16 @@ def read_key(path: Union[str, "os.PathLike[str]"]) -> bytes:
 
 
 class Opened(NamedTuple):
-    """The bytes of a kept plan, and whether they may be used without a proof."""
+    """The bytes of a kept plan, whether they may be used without a proof, and the seconds that solving took."""
 
     packed: bytes
     believed: bool
+    seconds: float
 
 
 class Seal:
-    """What an entry has before its plan: a checksum of all that follows, and a signature, which is zeros without a key.
+    """What an entry has before its plan: a checksum of all that follows; a signature, which is zeros without a key; the
+    layout's version in a byte; the seconds of solving as a float, the lowest byte first.
 
     The signature is the HMAC (RFC 2104) with SHA-256 of the entry's name and plan, so that an entry under another name
     is not believed. `trusted` believes every entry whose checksum is right."""
@@ -57,21 +62,25 @@ class Seal:
         self._trusted = trusted
         self._key = None if key is None else read_key(key)
 
-    def close(self, name: str, packed: bytes) -> bytes:
-        rest = (bytes(_DIGEST) if self._key is None else self._sign(name, packed)) + packed
+    def close(self, name: str, packed: bytes, seconds: float = 0.0) -> bytes:
+        body = _HEAD.pack(_VERSION, seconds) + packed
+        rest = (bytes(_DIGEST) if self._key is None else self._sign(name, body)) + body
         return hashlib.sha256(rest).digest() + rest
 
     def open(self, name: str, entry: object) -> Optional[Opened]:
-        """Returns what the entry holds, or None if it is damaged."""
+        """Returns what the entry holds, or None if it is damaged or of another version."""
         if not isinstance(entry, (bytes, bytearray, memoryview)):
             return None
         rest = bytes(entry)[_DIGEST:]
-        if len(rest) < _DIGEST or hashlib.sha256(rest).digest() != bytes(entry[:_DIGEST]):
+        if len(rest) < _DIGEST + _HEAD.size or hashlib.sha256(rest).digest() != bytes(entry[:_DIGEST]):
             return None
-        signature, packed = rest[:_DIGEST], rest[_DIGEST:]
-        signed = self._key is not None and hmac.compare_digest(signature, self._sign(name, packed))
-        return Opened(packed, self._trusted or signed)
+        signature, body = rest[:_DIGEST], rest[_DIGEST:]
+        version, seconds = _HEAD.unpack_from(body)
+        if version != _VERSION:
+            return None
+        signed = self._key is not None and hmac.compare_digest(signature, self._sign(name, body))
+        return Opened(body[_HEAD.size :], self._trusted or signed, seconds if 0 <= seconds < 1e6 else 0.0)
 
-    def _sign(self, name: str, packed: bytes) -> bytes:
+    def _sign(self, name: str, body: bytes) -> bytes:
         assert self._key is not None
-        return hmac.digest(self._key, f"berth plan {name}\n".encode() + packed, "sha256")
+        return hmac.digest(self._key, f"berth plan {name}\n".encode() + body, "sha256")

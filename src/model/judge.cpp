@@ -5,16 +5,9 @@
 
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/verify.hpp"
-#include "python/packed.hpp"
+#include "model/packed.hpp"
 
-namespace berth::python {
-
-void require_whole(const solved& plan) {
-  model::require_valid(*plan.file);
-  if (plan.answer.has_offsets() && arena_taken(plan) != plan.answer.arena()) {
-    refuse("packed plan: its arena is not what its offsets take");
-  }
-}
+namespace berth::model {
 
 namespace {
 
@@ -72,12 +65,11 @@ bool is_refuted(const plan::problem& p, const plan::plan& answer) {
 
 }  // namespace
 
-bool judge(const solved& plan, bool prove) {
-  const plan::problem& p = plan.file->problem;
-  const plan::plan& answer = plan.answer;
-  model::require_valid(*plan.file);
+bool judge(const problem_file& file, const plan::plan& answer, bool prove) {
+  const plan::problem& p = file.problem;
+  require_valid(file);
   if (answer.has_offsets()) {
-    if (const auto broken = plan::verify(p, answer)) refuse(std::string{"packed plan: "} + broken->rule);
+    if (const auto broken = plan::verify(p, answer)) throw packed_error{std::string{"packed plan: "} + broken->rule};
     if (answer.optimal() != (answer.arena() == answer.lower_bound())) return false;
   }
   if (!prove) return false;
@@ -88,4 +80,4 @@ bool judge(const solved& plan, bool prove) {
   return !plan::verify_bound(p, answer.lower_bound(), answer.proof);
 }
 
-}  // namespace berth::python
+}  // namespace berth::model

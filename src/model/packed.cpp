@@ -1,4 +1,4 @@
-#include "python/packed.hpp"
+#include "model/packed.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,18 +7,18 @@
 
 #include "core/json.hpp"
 
-namespace berth::python {
+namespace berth::model {
 
 namespace {
 
 constexpr char problem_mark = 'P', plan_mark = 'A';
-constexpr std::uint64_t version = 1;
+constexpr std::uint64_t packed_version = 1;
 
-class writer {
+class packed_writer {
  public:
-  explicit writer(char mark, bool names = true) : names_{names} {
+  explicit packed_writer(char mark, bool names = true) : names_{names} {
     out += mark;
-    number(version);
+    number(packed_version);
   }
   void number(std::uint64_t n) {
     for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
@@ -52,12 +52,12 @@ class writer {
   bool names_;
 };
 
-class reader {
+class packed_reader {
  public:
-  reader(std::string_view from, char mark, const char* what) : left_{from}, what_{what} {
+  packed_reader(std::string_view from, char mark, const char* what) : left_{from}, what_{what} {
     if (left_.empty() || left_.front() != mark) fail("not one");
     left_.remove_prefix(1);
-    if (number() != version) fail("of another version of berth");
+    if (number() != packed_version) fail("of another version of berth");
   }
   [[nodiscard]] std::uint64_t number() {
     std::uint64_t n = 0;
@@ -125,7 +125,7 @@ class reader {
   void end() {
     if (!left_.empty()) fail("longer than it says");
   }
-  [[noreturn]] void fail(const char* why) const { refuse(std::string{"packed "} + what_ + ": " + why); }
+  [[noreturn]] void fail(const char* why) const { throw packed_error{std::string{"packed "} + what_ + ": " + why}; }
 
  private:
   std::string_view left_;
@@ -136,7 +136,7 @@ class reader {
 constexpr std::uint64_t has_lifetimes = 1, has_alignment = 2, has_granularity = 4, has_tail_pad = 8, has_offset = 16,
                         has_hint = 32, has_group = 64, has_memories = 128;
 
-void write(writer& w, const plan::buffer& b) {
+void put(packed_writer& w, const plan::buffer& b) {
   w.name(b.name);
   w.number(b.size);
   w.number((b.lifetimes.empty() ? 0 : has_lifetimes) | (b.alignment != 0 ? has_alignment : 0) |
@@ -156,12 +156,12 @@ void write(writer& w, const plan::buffer& b) {
   if (!b.memories.empty()) w.list(b.memories, [&w](index m) { w.number(m); });
 }
 
-plan::interval read_interval(reader& r) {
+plan::interval read_interval(packed_reader& r) {
   const plan::tick lower = r.time();
   return {lower, r.time()};
 }
 
-plan::buffer read_buffer(reader& r) {
+plan::buffer read_buffer(packed_reader& r) {
   plan::buffer b;
   b.name = r.name();
   b.size = r.number();
@@ -178,7 +178,7 @@ plan::buffer read_buffer(reader& r) {
   return b;
 }
 
-void write(writer& w, const plan::memory& m) {
+void put(packed_writer& w, const plan::memory& m) {
   w.name(m.name);
   w.maybe(m.capacity);
   w.number(m.alignment);
@@ -186,7 +186,7 @@ void write(writer& w, const plan::memory& m) {
   w.real(m.cost);
 }
 
-plan::memory read_memory(reader& r) {
+plan::memory read_memory(packed_reader& r) {
   plan::memory m;
   m.name = r.name();
   m.capacity = r.maybe();
@@ -199,19 +199,19 @@ plan::memory read_memory(reader& r) {
   return m;
 }
 
-void write(writer& w, const std::vector<plan::size_term>& sum) {
+void put(packed_writer& w, const std::vector<plan::size_term>& sum) {
   w.list(sum, [&w](const plan::size_term& t) {
     w.number(t.factor);
     w.list(t.dimensions, [&w](index d) { w.number(d); });
   });
 }
 
-void write(writer& w, const plan::symbolic_sizes& s) {
+void put(packed_writer& w, const plan::symbolic_sizes& s) {
   w.list(s.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
-  w.list(s.of, [&w](const std::vector<plan::size_term>& sum) { write(w, sum); });
+  w.list(s.of, [&w](const std::vector<plan::size_term>& sum) { put(w, sum); });
 }
 
-plan::symbolic_sizes read_symbolic(reader& r) {
+plan::symbolic_sizes read_symbolic(packed_reader& r) {
   plan::symbolic_sizes s;
   s.dimensions = r.list([&r] {
     plan::dimension d;
@@ -232,7 +232,7 @@ plan::symbolic_sizes read_symbolic(reader& r) {
 }
 
 // Checks what readers of files ensure: names stand behind every index, also in errors of an invalid problem.
-void require_indices(const reader& r, const model::problem_file& file) {
+void require_indices(const packed_reader& r, const problem_file& file) {
   const plan::problem& p = file.problem;
   const auto there = [&r](index i, std::size_t count) {
     if (i >= count) r.fail("an index of nothing");
@@ -252,7 +252,7 @@ void require_indices(const reader& r, const model::problem_file& file) {
 }
 
 // The sizes in the buffers are those at the largest values.
-void require_sizes(const reader& r, const model::problem_file& file) {
+void require_sizes(const packed_reader& r, const problem_file& file) {
   if (!file.symbolic) return;
   const auto most = plan::at_most(file.problem, *file.symbolic);
   if (!most) r.fail(most.error().what);
@@ -263,9 +263,9 @@ void require_sizes(const reader& r, const model::problem_file& file) {
 
 }  // namespace
 
-std::string pack(const model::problem_file& file, bool names) {
+std::string pack(const problem_file& file, bool names) {
   const plan::problem& p = file.problem;
-  writer w{problem_mark, names};
+  packed_writer w{problem_mark, names};
   w.name(file.path);
   w.name(file.rules);
   w.flag(names && file.numeric_ids);
@@ -274,14 +274,14 @@ std::string pack(const model::problem_file& file, bool names) {
   w.number(p.tail_pad);
   w.maybe(p.capacity);
   w.maybe(p.max_slab);
-  w.list(p.buffers, [&w](const plan::buffer& b) { write(w, b); });
-  w.list(p.memories, [&w](const plan::memory& m) { write(w, m); });
+  w.list(p.buffers, [&w](const plan::buffer& b) { put(w, b); });
+  w.list(p.memories, [&w](const plan::memory& m) { put(w, m); });
   w.flag(p.conflicts.has_value());
   if (p.conflicts) w.pairs(*p.conflicts);
   w.pairs(p.separations);
   w.list(p.reuse_penalties, [&w](const plan::reuse_penalty& e) { w.number(e.a), w.number(e.b), w.real(e.weight); });
   w.flag(file.symbolic.has_value());
-  if (file.symbolic) write(w, *file.symbolic);
+  if (file.symbolic) put(w, *file.symbolic);
   w.list(names ? file.lines : std::vector<std::uint32_t>{}, [&w](std::uint32_t line) { w.number(line); });
   w.list(names ? file.taken_over : std::vector<bytes>{}, [&w](bytes size) { w.number(size); });
   return std::move(w.out);
@@ -293,14 +293,14 @@ std::vector<index> inverse(const std::vector<index>& order) {
   return of;
 }
 
-ordered in_its_own_order(const model::problem_file& file) {
+ordered in_its_own_order(const problem_file& file) {
   const plan::problem& from = file.problem;
   std::vector<std::string> what;
   what.reserve(from.buffers.size());
   for (index b = 0; b < from.buffers.size(); ++b) {
-    writer w{problem_mark, false};
-    write(w, from.buffers[b]);
-    if (file.symbolic) write(w, file.symbolic->of[b]);
+    packed_writer w{problem_mark, false};
+    put(w, from.buffers[b]);
+    if (file.symbolic) put(w, file.symbolic->of[b]);
     what.push_back(std::move(w.out));
   }
   std::vector<index> order(from.buffers.size());
@@ -308,7 +308,7 @@ ordered in_its_own_order(const model::problem_file& file) {
   std::stable_sort(order.begin(), order.end(), [&what](index a, index b) { return what[a] < what[b]; });
   const std::vector<index> to = inverse(order);
 
-  model::problem_file sorted = file;
+  problem_file sorted = file;
   plan::problem& p = sorted.problem;
   for (index i = 0; i < order.size(); ++i) {
     p.buffers[i] = from.buffers[order[i]];
@@ -349,9 +349,9 @@ plan::plan renumbered(const plan::plan& answer, const std::vector<index>& to) {
   return a;
 }
 
-model::problem_file unpack_problem(std::string_view packed) {
-  reader r{packed, problem_mark, "problem"};
-  model::problem_file file;
+problem_file unpack_problem(std::string_view packed) {
+  packed_reader r{packed, problem_mark, "problem"};
+  problem_file file;
   plan::problem& p = file.problem;
   file.path = r.text();
   file.rules = r.name();
@@ -382,7 +382,7 @@ model::problem_file unpack_problem(std::string_view packed) {
 }
 
 std::string pack(const plan::plan& a) {
-  writer w{plan_mark};
+  packed_writer w{plan_mark};
   w.number(static_cast<std::uint64_t>(a.status));
   w.number(a.arena_bytes);
   w.number(a.lower_bound_bytes);
@@ -408,11 +408,9 @@ std::string pack(const plan::plan& a) {
   return std::move(w.out);
 }
 
-solved_pointer unpack_plan(file_pointer file, std::string_view packed) {
-  reader r{packed, plan_mark, "plan"};
-  auto made = std::make_shared<solved>();
-  made->file = std::move(file);
-  plan::plan& a = made->answer;
+plan::plan unpack_plan(const problem_file& file, std::string_view packed, plan_texts& texts) {
+  packed_reader r{packed, plan_mark, "plan"};
+  plan::plan a;
   const std::uint64_t status = r.number();
   if (status > static_cast<std::uint64_t>(plan::status::unknown)) r.fail("there is no such status");
   a.status = static_cast<enum plan::status>(status);
@@ -421,8 +419,8 @@ solved_pointer unpack_plan(file_pointer file, std::string_view packed) {
   a.work = r.number();
   a.deadline_hit = r.flag();
   a.reuse_penalty = r.real();
-  a.solver = made->solver = r.name();
-  a.reason = made->reason = r.name();
+  a.solver = texts.solver = r.name();
+  a.reason = texts.reason = r.name();
   a.culprit = r.place();
   a.number = r.number();
   a.offsets = r.list([&r] { return r.number(); });
@@ -441,7 +439,7 @@ solved_pointer unpack_plan(file_pointer file, std::string_view packed) {
     return g;
   });
   r.end();
-  const std::size_t buffers = made->file->problem.buffers.size();
+  const std::size_t buffers = file.problem.buffers.size();
   const auto fits = [&](const auto& list) { return list.empty() || list.size() == buffers; };
   if (!fits(a.offsets) || !fits(a.memory_of) || !fits(a.slab_of) || (a.has_offsets() && a.offsets.size() != buffers)) {
     r.fail("of another problem");
@@ -450,17 +448,17 @@ solved_pointer unpack_plan(file_pointer file, std::string_view packed) {
     if (at > plan::max_address) r.fail("an offset above 2^62");
   }
   for (const index m : a.memory_of) {
-    if (m >= made->file->problem.memories.size()) r.fail("in a pool that is not there");
+    if (m >= file.problem.memories.size()) r.fail("in a pool that is not there");
   }
   for (const plan::argument& g : a.proof) {
-    if (g.memory && *g.memory >= std::max<std::size_t>(1, made->file->problem.memories.size())) {
+    if (g.memory && *g.memory >= std::max<std::size_t>(1, file.problem.memories.size())) {
       r.fail("an argument about a pool that is not there");
     }
     if (std::ranges::any_of(g.buffers, [buffers](index b) { return b >= buffers; })) {
       r.fail("an argument about a buffer that is not there");
     }
   }
-  return made;
+  return a;
 }
 
-}  // namespace berth::python
+}  // namespace berth::model
