@@ -67,9 +67,8 @@ std::vector<model_port> describe(const std::vector<berth::model::program::port>&
   return all;
 }
 
-// Returns the model's bytes if the program may pass them: a null model has no code of its own.
-std::string_view bytes_of(const void* model, std::size_t size) {
-  return model != nullptr ? std::string_view{static_cast<const char*>(model), size} : std::string_view{};
+reading read_bytes(const void* model, std::size_t size) {
+  return read_model("a model in memory", {static_cast<const char*>(model), model != nullptr ? size : 0});
 }
 
 // Checks memory that the caller gives to the model: enough of it, on the device.
@@ -82,7 +81,8 @@ aclError check_given(const use& one, std::size_t needed) {
   return ACL_SUCCESS;
 }
 
-aclError keep_model(const loaded& made, aclError code, std::uint32_t* out, use work = {}, use weights = {}) {
+aclError keep_model(const reading& read, std::uint32_t* out, use work = {}, use weights = {}) {
+  const auto& [made, code] = read;
   if (made == nullptr) return code;
   if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
   const std::lock_guard lock{the().mutex};
@@ -105,7 +105,8 @@ use weight_memory(void* p, std::size_t size) {
   return {p, size, false, "the memory of the model's weights"};
 }
 
-aclError query(const loaded& made, aclError code, std::size_t* work, std::size_t* weights) {
+aclError query(const reading& read, std::size_t* work, std::size_t* weights) {
+  const auto& [made, code] = read;
   if (made == nullptr) return code;
   if (work == nullptr || weights == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
   *work = made->text->arena;
@@ -146,6 +147,31 @@ aclError prepare_model(std::uint32_t id, const aclmdlDataset* input, const aclmd
   return prepare(made, input->buffers, output->buffers, uses);
 }
 
+// Writes the chosen gear into the input that models with gears have for it.
+aclError choose_gear(std::uint32_t id, const aclmdlDataset* set, std::size_t index,
+                     std::initializer_list<std::uint64_t> gear) {
+  const std::lock_guard lock{the().mutex};
+  const auto found = models().find(id);
+  if (found == models().end()) return refuse(ACL_ERROR_INVALID_MODEL_ID, "no such model");
+  const auto& inputs = found->second->text->inputs;
+  if (!all_of<aclmdlDataset>().has(set) || index >= inputs.size() || index >= set->buffers.size()) {
+    return refuse(ACL_ERROR_INVALID_PARAM, "no such input");
+  }
+  if (inputs[index].name != ACL_DYNAMIC_TENSOR_NAME) return refuse(ACL_ERROR_MODEL_NOT_DYNAMIC, "not the gears' input");
+  const aclDataBuffer& buffer = *set->buffers[index];
+  std::vector<std::int32_t> words;
+  for (const std::uint64_t each : gear) words.push_back(static_cast<std::int32_t>(each));
+  const std::size_t size = std::min(words.size() * sizeof words[0], inputs[index].size);
+  if (buffer.size < size) return refuse(ACL_ERROR_MODEL_INPUT_NOT_MATCH, "a buffer smaller than the model's");
+  if (const finding fault = find_fault(buffer.data, size); fault.kind != nullptr) {
+    return violate(ACL_ERROR_INVALID_PARAM, fault.kind, "the gears' input: " + fault.text);
+  }
+  host_uses({{buffer.data, size, true, "the gears' input"}});
+  const std::lock_guard bytes{the().bytes_mutex};
+  std::memcpy(reachable(buffer.data), words.data(), size);
+  return ACL_SUCCESS;
+}
+
 const model_port* port_at(const aclmdlDesc* d, bool output, std::size_t index) {
   if (d == nullptr || d->text == nullptr) return nullptr;
   const auto& ports = output ? d->text->outputs : d->text->inputs;
@@ -172,8 +198,7 @@ aclError index_of(const aclmdlDesc* d, bool output, const char* name, std::size_
 
 }  // namespace
 
-// Reads, lowers and plans. Returns null after a refusal, whose code is in `code`.
-loaded read_model(const std::string& path, std::string_view bytes, aclError& code) {
+reading read_model(const std::string& path, std::string_view bytes) {
   try {
     auto made = std::make_shared<loaded_model>();
     berth::model::program program = berth::model::lower(berth::model::read_onnx(path, bytes, {}));
@@ -181,34 +206,24 @@ loaded read_model(const std::string& path, std::string_view bytes, aclError& cod
     text->inputs = describe(program.inputs);
     text->outputs = describe(program.outputs);
     auto run = berth::model::runner::create(std::move(program), made->memory, made->queue);
-    if (!run) {
-      code = refuse(ACL_ERROR_GE_FAILURE, run.error().what);
-      return nullptr;
-    }
+    if (!run) return {nullptr, refuse(ACL_ERROR_GE_FAILURE, run.error().what)};
     made->run.emplace(*std::move(run));
     text->arena = made->run->get_arena().size();
     text->weights = made->run->weights_bytes();
     made->text = std::move(text);
-    return made;
+    return {std::move(made), ACL_SUCCESS};
   } catch (const berth::model::input_error& why) {
-    code = refuse(ACL_ERROR_PARSE_MODEL, why.what());
+    return {nullptr, refuse(ACL_ERROR_PARSE_MODEL, why.what())};
   } catch (const std::bad_alloc&) {
-    code = refuse(ACL_ERROR_BAD_ALLOC, "no memory for the model");
+    return {nullptr, refuse(ACL_ERROR_BAD_ALLOC, "no memory for the model")};
   }
-  return nullptr;
 }
-loaded read_model(const char* path, aclError& code) {
-  if (path == nullptr) {
-    code = refuse(ACL_ERROR_INVALID_PARAM, "null path");
-    return nullptr;
-  }
+reading read_model(const char* path) {
+  if (path == nullptr) return {nullptr, refuse(ACL_ERROR_INVALID_PARAM, "null path")};
   std::ifstream file{path, std::ios::binary};
-  if (!file) {
-    code = refuse(ACL_ERROR_INVALID_FILE, "the model's file cannot be opened");
-    return nullptr;
-  }
+  if (!file) return {nullptr, refuse(ACL_ERROR_INVALID_FILE, "the model's file cannot be opened")};
   const std::string bytes{std::istreambuf_iterator<char>{file}, {}};
-  return read_model(path, bytes, code);
+  return read_model(path, bytes);
 }
 
 aclError prepare(execution& made, const buffers& inputs, const buffers& outputs, std::vector<use>& uses) {
@@ -248,27 +263,21 @@ extern "C" {
 
 aclError aclmdlLoadFromFile(const char* path, std::uint32_t* out) {
   NEEDS_CONTEXT;
-  aclError code = ACL_SUCCESS;
-  return keep_model(read_model(path, code), code, out);
+  return keep_model(read_model(path), out);
 }
 aclError aclmdlLoadFromMem(const void* model, std::size_t size, std::uint32_t* out) {
   NEEDS_CONTEXT;
-  aclError code = ACL_SUCCESS;
-  return keep_model(read_model("a model in memory", bytes_of(model, size), code), code, out);
+  return keep_model(read_bytes(model, size), out);
 }
 aclError aclmdlLoadFromFileWithMem(const char* path, std::uint32_t* out, void* work, std::size_t work_size,
                                    void* weights, std::size_t weights_size) {
   NEEDS_CONTEXT;
-  aclError code = ACL_SUCCESS;
-  return keep_model(read_model(path, code), code, out, work_memory(work, work_size),
-                    weight_memory(weights, weights_size));
+  return keep_model(read_model(path), out, work_memory(work, work_size), weight_memory(weights, weights_size));
 }
 aclError aclmdlLoadFromMemWithMem(const void* model, std::size_t size, std::uint32_t* out, void* work,
                                   std::size_t work_size, void* weights, std::size_t weights_size) {
   NEEDS_CONTEXT;
-  aclError code = ACL_SUCCESS;
-  return keep_model(read_model("a model in memory", bytes_of(model, size), code), code, out,
-                    work_memory(work, work_size), weight_memory(weights, weights_size));
+  return keep_model(read_bytes(model, size), out, work_memory(work, work_size), weight_memory(weights, weights_size));
 }
 aclmdlConfigHandle* aclmdlCreateConfigHandle() {
   return create<aclmdlConfigHandle>();
@@ -307,10 +316,9 @@ aclError aclmdlLoadWithConfig(const aclmdlConfigHandle* h, std::uint32_t* out) {
   if (h->kind < ACL_MDL_LOAD_FROM_FILE || h->kind > ACL_MDL_LOAD_FROM_MEM_WITH_MEM) {
     return refuse(ACL_ERROR_INVALID_PARAM, "no such way to load");
   }
-  aclError code = ACL_SUCCESS;
-  const loaded made = from_file ? read_model(h->path.c_str(), code) : read_model("a model in memory", h->bytes, code);
-  if (!with_memory) return keep_model(made, code, out);
-  return keep_model(made, code, out, work_memory(h->work, h->work_size), weight_memory(h->weights, h->weights_size));
+  const reading read = from_file ? read_model(h->path.c_str()) : read_bytes(h->bytes.data(), h->bytes.size());
+  if (!with_memory) return keep_model(read, out);
+  return keep_model(read, out, work_memory(h->work, h->work_size), weight_memory(h->weights, h->weights_size));
 }
 aclError aclmdlUnload(std::uint32_t id) {
   NEEDS_CONTEXT;
@@ -325,13 +333,11 @@ aclError aclmdlUnload(std::uint32_t id) {
 }
 aclError aclmdlQuerySize(const char* path, std::size_t* work, std::size_t* weights) {
   ENTER;
-  aclError code = ACL_SUCCESS;
-  return query(read_model(path, code), code, work, weights);
+  return query(read_model(path), work, weights);
 }
 aclError aclmdlQuerySizeFromMem(const void* model, std::size_t size, std::size_t* work, std::size_t* weights) {
   ENTER;
-  aclError code = ACL_SUCCESS;
-  return query(read_model("a model in memory", bytes_of(model, size), code), code, work, weights);
+  return query(read_bytes(model, size), work, weights);
 }
 
 aclmdlDesc* aclmdlCreateDesc() {
@@ -353,10 +359,9 @@ aclError aclmdlGetDesc(aclmdlDesc* desc, std::uint32_t id) {
 aclError aclmdlGetDescFromFile(aclmdlDesc* desc, const char* path) {
   ENTER;
   if (desc == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
-  aclError code = ACL_SUCCESS;
-  const loaded made = read_model(path, code);
-  if (made != nullptr) desc->text = made->text;
-  return code;
+  const reading read = read_model(path);
+  if (read.made != nullptr) desc->text = read.made->text;
+  return read.code;
 }
 std::size_t aclmdlGetNumInputs(aclmdlDesc* d) {
   return d != nullptr && d->text != nullptr ? d->text->inputs.size() : 0;
@@ -399,6 +404,21 @@ aclError aclmdlGetCurOutputDims(const aclmdlDesc* d, std::size_t index, aclmdlIO
 PORTS(Input, false)
 PORTS(Output, true)
 #undef PORTS
+
+aclError aclmdlSetDynamicBatchSize(std::uint32_t id, aclmdlDataset* set, std::size_t index, std::uint64_t batch) {
+  ENTER;
+  return choose_gear(id, set, index, {batch});
+}
+aclError aclmdlSetDynamicHWSize(std::uint32_t id, aclmdlDataset* set, std::size_t index, std::uint64_t height,
+                                std::uint64_t width) {
+  ENTER;
+  return choose_gear(id, set, index, {height, width});
+}
+aclError aclmdlSetInputDynamicDims(std::uint32_t id, aclmdlDataset* set, std::size_t index, const aclmdlIODims* dims) {
+  ENTER;
+  if (dims == nullptr || dims->dimCount == 0) return refuse(ACL_ERROR_INVALID_PARAM, "null, or no dimensions");
+  return choose_gear(id, set, index, {static_cast<std::uint64_t>(dims->dims[0])});
+}
 
 aclmdlDataset* aclmdlCreateDataset() {
   return create<aclmdlDataset>();

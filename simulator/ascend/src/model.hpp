@@ -35,9 +35,14 @@ struct loaded_model {
 };
 using loaded = std::shared_ptr<loaded_model>;
 
-// Reads, lowers and plans an ONNX file. Returns null after a refusal, whose code is in `code`.
-[[nodiscard]] loaded read_model(const std::string& path, std::string_view bytes, aclError& code);
-[[nodiscard]] loaded read_model(const char* path, aclError& code);
+// A model that was read, or null after a refusal with this code.
+struct reading {
+  loaded made;
+  aclError code = ACL_SUCCESS;
+};
+// Reads, lowers and plans an ONNX file.
+[[nodiscard]] reading read_model(const std::string& path, std::string_view bytes);
+[[nodiscard]] reading read_model(const char* path);
 
 using buffers = std::vector<aclDataBuffer*>;
 // The addresses where workers find the buffers.

@@ -2,7 +2,7 @@
 // ONNX file there, NAME.onnx, whose inputs and outputs are the operator's.
 #include <sys/stat.h>
 
-#include "acl/acl_op.h"
+#include "acl/acl_op_compiler.h"
 #include "model.hpp"
 
 struct aclopAttr {};  // the file has its attributes
@@ -16,7 +16,7 @@ namespace {
 
 // The operators read so far, by name, under the mutex.
 struct operators_read {
-  std::string folder;
+  std::string folder = ".";
   std::map<std::string, loaded> all;
 };
 operators_read& operators() {
@@ -24,23 +24,26 @@ operators_read& operators() {
   return *all;
 }
 
-loaded find_operator(const char* name, aclError& code) {
+reading find_operator(const char* name) {
+  if (name == nullptr) return {nullptr, refuse(ACL_ERROR_INVALID_PARAM, "null")};
   std::string path;
   {
     const std::lock_guard lock{the().mutex};
     const auto found = operators().all.find(name);
-    if (found != operators().all.end()) return found->second;
+    if (found != operators().all.end()) return {found->second};
     path = operators().folder + "/" + name + ".onnx";
   }
-  loaded made = read_model(path.c_str(), code);
-  if (code == ACL_ERROR_INVALID_FILE) code = refuse(ACL_ERROR_OP_TYPE_NOT_MATCH, ("there is no file " + path).c_str());
-  if (made == nullptr) return nullptr;
+  reading read = read_model(path.c_str());
+  if (read.code == ACL_ERROR_INVALID_FILE) {
+    return {nullptr, refuse(ACL_ERROR_OP_TYPE_NOT_MATCH, ("there is no file " + path).c_str())};
+  }
+  if (read.made == nullptr) return read;
   const std::lock_guard lock{the().mutex};
-  return operators().all[name] = std::move(made);
+  return {operators().all[name] = std::move(read.made)};
 }
 
 // Checks that the descriptions are the file's. The caller holds the mutex.
-bool fit(const std::vector<model_port>& ports, aclTensorDesc* const* given, int count) {
+bool fit(const std::vector<model_port>& ports, const aclTensorDesc* const* given, int count) {
   if (count < 0 || ports.size() != static_cast<std::size_t>(count)) return false;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (!all_of<aclTensorDesc>().has(given[i]) || given[i]->type != ports[i].type ||
@@ -49,6 +52,35 @@ bool fit(const std::vector<model_port>& ports, aclTensorDesc* const* given, int 
     }
   }
   return true;
+}
+
+struct side {
+  int count;
+  const aclTensorDesc* const* types;
+  aclDataBuffer* const* data;
+};
+// Checks that the file fits; the caller holds the mutex.
+aclError check_operator(const loaded_model& m, const side& inputs, const side& outputs) {
+  if (!fit(m.text->inputs, inputs.types, inputs.count)) {
+    return refuse(ACL_ERROR_OP_INPUT_NOT_MATCH, "the inputs are not those of the file");
+  }
+  if (!fit(m.text->outputs, outputs.types, outputs.count)) {
+    return refuse(ACL_ERROR_OP_OUTPUT_NOT_MATCH, "the outputs are not those of the file");
+  }
+  return ACL_SUCCESS;
+}
+aclError execute(const char* name, const side& inputs, const side& outputs, const std::shared_ptr<stream_state>& on) {
+  const reading read = find_operator(name);
+  if (read.made == nullptr) return read.code;
+  const std::lock_guard lock{the().mutex};
+  if (const aclError code = check_operator(*read.made, inputs, outputs); code != ACL_SUCCESS) return code;
+  execution made{read.made};
+  std::vector<use> uses;
+  const aclError code =
+      prepare(made, {inputs.data, inputs.data + inputs.count}, {outputs.data, outputs.data + outputs.count}, uses);
+  if (code != ACL_SUCCESS) return code;
+  enqueue(on, uses, [made = std::move(made)] { return made.run(); });
+  return ACL_SUCCESS;
 }
 
 }  // namespace
@@ -93,22 +125,25 @@ aclError aclopExecuteV2(const char* name, int input_count, aclTensorDesc* input_
                         int output_count, aclTensorDesc* output_types[], aclDataBuffer* outputs[], aclopAttr*,
                         aclrtStream s) {
   NEEDS_STREAM(s);
-  if (name == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
-  aclError code = ACL_SUCCESS;
-  execution made{find_operator(name, code)};
-  if (made.model == nullptr) return code;
+  return execute(name, {input_count, input_types, inputs}, {output_count, output_types, outputs}, stream_);
+}
+// The file takes the place of the compiler's result.
+aclError aclopCompile(const char* name, int input_count, const aclTensorDesc* const input_types[], int output_count,
+                      const aclTensorDesc* const output_types[], const aclopAttr*, aclopEngineType, aclopCompileType,
+                      const char*) {
+  ENTER;
+  const reading read = find_operator(name);
+  if (read.made == nullptr) return read.code;
   const std::lock_guard lock{the().mutex};
-  if (!fit(made.model->text->inputs, input_types, input_count)) {
-    return refuse(ACL_ERROR_OP_INPUT_NOT_MATCH, "the inputs are not those of the file");
-  }
-  if (!fit(made.model->text->outputs, output_types, output_count)) {
-    return refuse(ACL_ERROR_OP_OUTPUT_NOT_MATCH, "the outputs are not those of the file");
-  }
-  std::vector<use> uses;
-  code = prepare(made, {inputs, inputs + input_count}, {outputs, outputs + output_count}, uses);
-  if (code != ACL_SUCCESS) return code;
-  enqueue(stream_, uses, [made = std::move(made)] { return made.run(); });
-  return ACL_SUCCESS;
+  return check_operator(*read.made, {input_count, input_types, nullptr}, {output_count, output_types, nullptr});
+}
+aclError aclopCompileAndExecute(const char* name, int input_count, const aclTensorDesc* const input_types[],
+                                const aclDataBuffer* const inputs[], int output_count,
+                                const aclTensorDesc* const output_types[], aclDataBuffer* const outputs[],
+                                const aclopAttr*, aclopEngineType, aclopCompileType, const char*, aclrtStream s) {
+  NEEDS_STREAM(s);
+  auto* const* const readable = const_cast<aclDataBuffer* const*>(inputs);
+  return execute(name, {input_count, input_types, readable}, {output_count, output_types, outputs}, stream_);
 }
 
 }  // extern "C"

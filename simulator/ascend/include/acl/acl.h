@@ -3,6 +3,6 @@
  * Written from the interface, not copied. C and C++. */
 #pragma once
 
-#include "acl/acl_mdl.h"
-#include "acl/acl_op.h"
-#include "acl/acl_rt.h"
+#include "acl_mdl.h"
+#include "acl_op.h"
+#include "acl_rt.h"

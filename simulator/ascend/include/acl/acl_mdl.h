@@ -2,7 +2,7 @@
  * README.md). Source: acl_mdl.h of CANN 8 as in Ascend/pytorch; see acl.h. */
 #pragma once
 
-#include "acl/acl_base.h"
+#include "acl_base.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
@@ -74,6 +74,13 @@ aclDataType aclmdlGetInputDataType(const aclmdlDesc* modelDesc, size_t index);
 aclDataType aclmdlGetOutputDataType(const aclmdlDesc* modelDesc, size_t index);
 aclError aclmdlGetInputIndexByName(const aclmdlDesc* modelDesc, const char* name, size_t* index);
 aclError aclmdlGetOutputIndexByName(const aclmdlDesc* modelDesc, const char* name, size_t* index);
+
+/* Models with several sizes have an input of this name (ACL_DYNAMIC_TENSOR_NAME), into which these write the size. The
+ * simulator's file has the largest size, and computes all of it. */
+aclError aclmdlSetDynamicBatchSize(uint32_t modelId, aclmdlDataset* dataset, size_t index, uint64_t batchSize);
+aclError aclmdlSetDynamicHWSize(uint32_t modelId, aclmdlDataset* dataset, size_t index, uint64_t height,
+                                uint64_t width);
+aclError aclmdlSetInputDynamicDims(uint32_t modelId, aclmdlDataset* dataset, size_t index, const aclmdlIODims* dims);
 
 aclmdlDataset* aclmdlCreateDataset(void);
 aclError aclmdlDestroyDataset(const aclmdlDataset* dataset);

@@ -2,7 +2,7 @@
  * aclopSetModelDir, attributes included. Source: acl_op.h of CANN 8 as in Ascend/pytorch; see acl.h. */
 #pragma once
 
-#include "acl/acl_base.h"
+#include "acl_base.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 typedef struct aclopAttr aclopAttr;
+typedef enum aclEngineType { ACL_ENGINE_SYS, ACL_ENGINE_AICORE, ACL_ENGINE_VECTOR } aclopEngineType;
 
 aclError aclopSetModelDir(const char* modelDir);
 aclopAttr* aclopCreateAttr(void);

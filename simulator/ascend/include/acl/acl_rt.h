@@ -2,7 +2,7 @@
  * Source: acl_rt.h of the CANN runtime (gitcode cann/runtime at 681ef761, the development line after CANN 8.5). */
 #pragma once
 
-#include "acl/acl_base.h"
+#include "acl_base.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus

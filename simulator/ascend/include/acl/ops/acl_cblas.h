@@ -1,4 +1,4 @@
 /* The simulator has no function of it; programs include it by habit. See ../acl.h. */
 #pragma once
 
-#include "acl/acl_base.h"
+#include "acl/acl.h"

@@ -3,7 +3,7 @@
  * acl.h. */
 #pragma once
 
-#include "acl/acl_base.h"
+#include "acl/acl.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
