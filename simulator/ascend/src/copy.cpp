@@ -140,18 +140,20 @@ aclError copy_later(copy_job job, const std::shared_ptr<stream_state>& s) {
 aclError check_fill(void* p, std::size_t room, std::size_t size) {
   if (p == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "fill of a null pointer");
   if (size > room) return refuse(ACL_ERROR_RT_PARAM_INVALID, "fill beyond the room");
-  return check_end(p, size, true, "the filled range");
+  return check_end(p, size, in_window(p), "the filled range");  // pinned memory may be filled too
 }
 
 template <class Fill>
 aclError fill_now(void* p, std::size_t room, std::size_t size, Fill fill) {
+  void* bytes = nullptr;
   {
     const std::lock_guard lock{the().mutex};
     if (const aclError code = check_fill(p, room, size); code != ACL_SUCCESS) return code;
     host_uses({{p, size, true, "the filled range"}});
+    bytes = worker_address(p);
   }
   const std::lock_guard lock{the().bytes_mutex};
-  fill(reachable(p));
+  fill(bytes);
   return ACL_SUCCESS;
 }
 
@@ -199,9 +201,9 @@ aclError aclrtMemsetAsync(void* p, std::size_t room, std::int32_t value, std::si
   NEEDS_STREAM(s);
   const std::lock_guard lock{the().mutex};
   if (const aclError code = check_fill(p, room, size); code != ACL_SUCCESS) return code;
-  enqueue(stream_, {{p, size, true, "the filled range"}}, [=] {
-    const std::lock_guard bytes{the().bytes_mutex};
-    std::memset(reachable(p), value, size);
+  enqueue(stream_, {{p, size, true, "the filled range"}}, [=, bytes = worker_address(p)] {
+    const std::lock_guard guard{the().bytes_mutex};
+    std::memset(bytes, value, size);
     return ACL_SUCCESS;
   });
   return ACL_SUCCESS;

@@ -131,6 +131,9 @@ aclError aclSetTensorShape(aclTensorDesc* desc, int count, const std::int64_t* d
   desc->shape.assign(dims, dims + count);
   return ACL_SUCCESS;
 }
+aclError aclSetTensorShapeRange(aclTensorDesc* desc, std::size_t, std::int64_t (*range)[2]) {
+  return desc != nullptr && range != nullptr ? ACL_SUCCESS : refuse(ACL_ERROR_INVALID_PARAM, "null");
+}
 aclError aclSetTensorConst(aclTensorDesc* desc, void* data, std::size_t size) {
   if (desc == nullptr || (data == nullptr && size != 0)) return refuse(ACL_ERROR_INVALID_PARAM, "null");
   const auto* const bytes = static_cast<const std::byte*>(data);

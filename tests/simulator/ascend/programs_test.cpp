@@ -178,6 +178,19 @@ TEST_F(runtime_calls, fills_of_words_write_the_word) {
   EXPECT_EQ(aclrtMemsetD32(t.a, 8, 0, 3), ACL_ERROR_RT_PARAM_INVALID);
 }
 
+TEST_F(runtime_calls, pinned_memory_is_filled_as_device_memory_is) {
+  bench t;
+  EXPECT_EQ(aclrtMemset(t.host, size, 7, size), ok);
+  EXPECT_EQ(static_cast<char*>(t.host)[size - 1], 7);
+  EXPECT_EQ(aclrtMemset(t.host, size + 8, 7, size + 8), ACL_ERROR_RT_PARAM_INVALID);
+  EXPECT_THAT(violation(), testing::HasSubstr("out_of_bounds aclrtMemset: "));
+  EXPECT_EQ(aclrtMemsetAsync(t.host, size, 9, size, t.one), ok);
+  seen = *static_cast<char*>(t.host);
+  EXPECT_THAT(violation(), race_of("aclrtMemsetAsync"));
+  EXPECT_EQ(aclrtSynchronizeStream(t.one), ok);
+  EXPECT_EQ(static_cast<char*>(t.host)[0], 9);
+}
+
 TEST_F(runtime_calls, last_error_is_read_once) {
   bench t;
   aclrtGetLastError(ACL_RT_THREAD_LEVEL);

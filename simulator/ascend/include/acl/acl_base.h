@@ -140,6 +140,8 @@ void aclSetTensorDescName(aclTensorDesc* desc, const char* name);
 const char* aclGetTensorDescName(aclTensorDesc* desc);
 aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format);
 aclError aclSetTensorShape(aclTensorDesc* desc, int numDims, const int64_t* dims);
+/* For compilers of operators; the simulator keeps the shape alone. */
+aclError aclSetTensorShapeRange(aclTensorDesc* desc, size_t dimsCount, int64_t dimsRange[][2]);
 aclError aclSetTensorConst(aclTensorDesc* desc, void* dataBuffer, size_t length);
 aclError aclSetTensorPlaceMent(aclTensorDesc* desc, aclMemType memType);
 
