@@ -83,7 +83,7 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
     if (each->runs_on(where)) continue;
     return error{errc::unsupported, "run: the kernels run on the host, which cannot reach this device's memory", 0};
   }
-  const bool reached = where.properties().host_accessible && !where.properties().simulated;
+  const bool reached = where.properties().host_accessible;
   bytes weights_size = 0;
   std::vector<bytes> offsets;
   for (const program::constant& c : p.constants) {

@@ -13,7 +13,7 @@ namespace berth::op {
 
 result<server> device_server(const device& d) {
   const device_properties& properties = d.properties();
-  if (properties.host_accessible && !properties.simulated) return server{};
+  if (properties.host_accessible) return server{};
 #ifdef BERTH_WITH_ASCEND
   if (properties.name.starts_with("ascend:")) return ascend::operators_of(d);
 #endif

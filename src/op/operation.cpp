@@ -105,7 +105,7 @@ result<void> operation::run_checked(std::span<const memory_range> operands, memo
 }
 
 bool operation::runs_on(const device& d) const noexcept {
-  return d.properties().host_accessible && !d.properties().simulated;
+  return d.properties().host_accessible;
 }
 
 bytes operation::packed_size(std::size_t) const noexcept {

@@ -27,7 +27,7 @@ kernel_table& registered() {
 }
 
 bool host_computes_on(const device& d) noexcept {
-  return d.properties().host_accessible && !d.properties().simulated;
+  return d.properties().host_accessible;
 }
 
 class user_operation final : public operation {

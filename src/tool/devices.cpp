@@ -160,8 +160,7 @@ int run(bool as_json, bool with_check) {
   for (const device_listing& one : list_devices()) {
     json j = device_json(one);
     if (!as_json) print(one);
-    // A simulated device has no bytes to look at.
-    if (with_check && one.available && !one.properties.simulated) {
+    if (with_check && one.available && one.properties.has_memory) {
       const progress_line line{!as_json, "checking " + printable(one.name)};
       const auto opened = device::open(one.name);
       const device_check found = opened ? check(*opened) : device_check{.why = opened.error().what};

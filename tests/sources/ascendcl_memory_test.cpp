@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "acl/dvpp/hi_dvpp.h"
+#include "acl/ops/acl_dvpp.h"
 #include "ascend_simulator.h"
 #include "berth/device/stream.hpp"
 #include "berth/plan/media.hpp"

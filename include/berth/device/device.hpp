@@ -64,6 +64,7 @@ struct device_properties {
   bytes total_memory = 0;         // 0: unknown
   bool host_accessible = false;   // the host may dereference device addresses
   bool simulated = false;         // no real hardware behind it
+  bool has_memory = true;         // false: its addresses have no bytes, as those of the null device
   bool virtual_memory = false;    // reserve / map work
   bytes granule = 0;              // granule of physical memory, if virtual_memory
   std::size_t max_mappings = 0;   // mappings that may exist at once, if virtual_memory

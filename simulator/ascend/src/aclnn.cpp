@@ -7,58 +7,27 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+
+#include "objects.hpp"
 
 namespace ascend_simulator {
+
+template <>
+constexpr const char* called<aclTensor> = " tensors";
+template <>
+constexpr const char* called<aclScalar> = " scalars";
+template <>
+constexpr const char* called<aclIntArray> = " arrays of integers";
+template <>
+constexpr const char* called<aclTensorList> = " lists of tensors";
+template <>
+constexpr const char* called<aclOpExecutor> = " executors";  // that may still run
+
 namespace {
 
 constexpr std::size_t tensor_alignment = 32;
 constexpr int scribble = 0xA5;
 constexpr std::size_t most_dimensions = 8;
-
-// The live objects of one kind; the world counts them.
-template <class T>
-class living {
- public:
-  explicit living(const char* what) : what_{what} {}
-  void insert(const T* one) {
-    all_.insert(one);
-    ++the().objects[what_];
-  }
-  std::size_t erase(const T* one) {
-    const std::size_t known = all_.erase(one);
-    the().objects[what_] -= known;
-    return known;
-  }
-  [[nodiscard]] bool has(const T* one) const { return all_.count(one) != 0; }
-  [[nodiscard]] const std::set<const T*>& all() const { return all_; }
-
- private:
-  const char* what_;
-  std::set<const T*> all_;
-};
-
-living<aclTensor>& tensors() {
-  static auto* const all = new living<aclTensor>{" tensors"};
-  return *all;
-}
-living<aclScalar>& scalars() {
-  static auto* const all = new living<aclScalar>{" scalars"};
-  return *all;
-}
-living<aclIntArray>& arrays() {
-  static auto* const all = new living<aclIntArray>{" arrays of integers"};
-  return *all;
-}
-living<aclTensorList>& lists() {
-  static auto* const all = new living<aclTensorList>{" lists of tensors"};
-  return *all;
-}
-// The executors that may still run.
-living<aclOpExecutor>& executors() {
-  static auto* const all = new living<aclOpExecutor>{" executors"};
-  return *all;
-}
 
 bool overlap(const use& a, const use& b) {
   const auto x = reinterpret_cast<number>(a.start);
@@ -71,7 +40,7 @@ struct consumed {
   aclOpExecutor* executor;
   ~consumed() {
     if (executor->repeatable) return;
-    executors().erase(executor);
+    all_of<aclOpExecutor>().erase(executor);
     delete executor;
   }
 };
@@ -153,7 +122,7 @@ use use_of(const aclTensor& t, bool writes, const char* what) {
 }
 
 bool is_live(const aclTensor* t) {
-  return tensors().has(t);
+  return all_of<aclTensor>().has(t);
 }
 
 aclnnStatus check_given(const aclTensor* t) {
@@ -167,14 +136,14 @@ aclnnStatus check_given(const aclTensor* t) {
 }
 
 aclOpExecutor* keep(std::unique_ptr<aclOpExecutor> made) {
-  executors().insert(made.get());
+  all_of<aclOpExecutor>().insert(made.get());
   return made.release();
 }
 
 aclnnStatus second_phase(const char* name, void* workspace, std::uint64_t size, aclOpExecutor* executor,
                          const std::shared_ptr<stream_state>& on) {
   if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
-  if (!executors().has(executor)) {
+  if (!all_of<aclOpExecutor>().has(executor)) {
     return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "an executor that was used up or destroyed");
   }
   const consumed end{executor};
@@ -226,7 +195,8 @@ namespace {
 
 aclnnStatus set_address(aclOpExecutor* executor, std::vector<aclTensor>* of, std::size_t index, void* address) {
   if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
-  if (!executors().has(executor)) return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
+  if (!all_of<aclOpExecutor>().has(executor))
+    return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
   if (!executor->repeatable) return refuse(ACLNN_ERR_PARAM_INVALID, "the executor is not repeatable");
   if (of == nullptr) {  // all tensors, the inputs first
     of = index < executor->inputs.size() ? &executor->inputs : &executor->outputs;
@@ -262,14 +232,15 @@ aclTensor* aclCreateTensor(const std::int64_t* dims, std::uint64_t count, aclDat
   made->format = format;
   made->data = data;
   const std::lock_guard lock{the().mutex};
-  tensors().insert(made.get());
+  all_of<aclTensor>().insert(made.get());
   return made.release();
 }
 aclnnStatus aclDestroyTensor(const aclTensor* t) {
   ENTER;
   if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
   const std::lock_guard lock{the().mutex};
-  if (tensors().erase(t) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no tensor, or none any more");
+  if (all_of<aclTensor>().erase(t) == 0)
+    return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no tensor, or none any more");
   delete t;
   return ACLNN_SUCCESS;
 }
@@ -281,14 +252,15 @@ aclScalar* aclCreateScalar(void* value, aclDataType type) {
   std::memcpy(made->value.data(), value, made->value.size());
   made->type = type;
   const std::lock_guard lock{the().mutex};
-  scalars().insert(made.get());
+  all_of<aclScalar>().insert(made.get());
   return made.release();
 }
 aclnnStatus aclDestroyScalar(const aclScalar* s) {
   ENTER;
   if (s == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
   const std::lock_guard lock{the().mutex};
-  if (scalars().erase(s) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no scalar, or none any more");
+  if (all_of<aclScalar>().erase(s) == 0)
+    return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no scalar, or none any more");
   delete s;
   return ACLNN_SUCCESS;
 }
@@ -297,14 +269,15 @@ aclIntArray* aclCreateIntArray(const std::int64_t* value, std::uint64_t size) {
   auto made = std::make_unique<aclIntArray>();
   made->values.assign(value, value + size);
   const std::lock_guard lock{the().mutex};
-  arrays().insert(made.get());
+  all_of<aclIntArray>().insert(made.get());
   return made.release();
 }
 aclnnStatus aclDestroyIntArray(const aclIntArray* a) {
   ENTER;
   if (a == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
   const std::lock_guard lock{the().mutex};
-  if (arrays().erase(a) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no array, or none any more");
+  if (all_of<aclIntArray>().erase(a) == 0)
+    return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no array, or none any more");
   delete a;
   return ACLNN_SUCCESS;
 }
@@ -313,17 +286,18 @@ aclTensorList* aclCreateTensorList(const aclTensor* const* value, std::uint64_t 
   auto made = std::make_unique<aclTensorList>();
   made->tensors.assign(value, value + size);
   const std::lock_guard lock{the().mutex};
-  lists().insert(made.get());
+  all_of<aclTensorList>().insert(made.get());
   return made.release();
 }
 aclnnStatus aclDestroyTensorList(const aclTensorList* l) {
   ENTER;
   if (l == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
   const std::lock_guard lock{the().mutex};
-  if (lists().erase(l) == 0) return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no list, or none any more");
+  if (all_of<aclTensorList>().erase(l) == 0)
+    return violate(ACLNN_ERR_PARAM_INVALID, "double_free", "no list, or none any more");
   for (const aclTensor* t : l->tensors) {
     if (t == nullptr) continue;
-    if (tensors().erase(t) == 0) {
+    if (all_of<aclTensor>().erase(t) == 0) {
       violate("double_free", "the list's tensor was destroyed before it");
     } else {
       delete t;
@@ -345,7 +319,7 @@ aclnnStatus aclSetRawTensorAddr(aclTensor* t, void* address) {
   if (t == nullptr) return refuse(ACLNN_ERR_PARAM_NULLPTR, "null");
   const std::lock_guard lock{the().mutex};
   if (!is_live(t)) return violate(ACLNN_ERR_PARAM_INVALID, "tensor_destroyed", "a tensor that was destroyed");
-  for (const aclOpExecutor* one : executors().all()) {
+  for (const aclOpExecutor* one : all_of<aclOpExecutor>().all()) {
     if (!one->repeatable && std::ranges::find(one->given, t) != one->given.end()) {
       violate("executor", "an address is set between the two phases");
     }
@@ -357,7 +331,8 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
   ENTER;
   const std::lock_guard lock{the().mutex};
   if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
-  if (!executors().has(executor)) return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
+  if (!all_of<aclOpExecutor>().has(executor))
+    return violate(ACLNN_ERR_INNER_NULLPTR, "executor", "it was used up or destroyed");
   executor->repeatable = true;
   return ACLNN_SUCCESS;
 }
@@ -365,7 +340,7 @@ aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
   ENTER;
   const std::lock_guard lock{the().mutex};
   if (executor == nullptr) return refuse(ACLNN_ERR_INNER_NULLPTR, "null executor");
-  if (executors().erase(executor) == 0) {
+  if (all_of<aclOpExecutor>().erase(executor) == 0) {
     return violate(ACLNN_ERR_INNER_NULLPTR, "double_free", "an executor that was used up or destroyed");
   }
   delete executor;

@@ -1,8 +1,11 @@
 // Blocks of device, media and pinned memory, and the host's own memory registered with a device.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 
+#include "acl/dvpp/hi_dvpp.h"
+#include "acl/ops/acl_dvpp.h"
 #include "world.hpp"
 
 using namespace ascend_simulator;
@@ -147,6 +150,34 @@ void retire(world& w, const gone_range& gone) {
   w.ghosts.erase(oldest.ghost);
 }
 
+#ifndef ASCEND_SIMULATOR_OLD
+// Registers mapped memory; the caller has entered.
+aclError register_host(void* p, std::uint64_t size, void** on_device) {
+  if (p == nullptr || on_device == nullptr || size == 0) return refuse(ACL_ERROR_INVALID_PARAM, "null, or no bytes");
+  world& w = the();
+  if (!w.how.on.registers_host) return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "no registration on this chip");
+  const std::lock_guard lock{w.mutex};
+  const auto at = reinterpret_cast<number>(p);
+  if (at % page != 0) return refuse(ACL_ERROR_RT_PARAM_INVALID, "memory that starts at no multiple of 4096");
+  const auto it = w.hosts.find(at);
+  if (it != w.hosts.end() && it->second.registered != 0) {
+    return refuse(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "registered already");
+  }
+  if (it != w.hosts.end() && it->second.size < size) return refuse(ACL_ERROR_RT_PARAM_INVALID, "beyond the host block");
+  if (it == w.hosts.end() && is_pinned(p, 1)) return refuse(ACL_ERROR_RT_PARAM_INVALID, "inside a host block");
+  const number device = carve(size, page);  // for kernels: no copy takes this address
+  if (device == 0) return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "no addresses");
+  w.registrations[device] = size;
+  if (it == w.hosts.end()) {
+    w.hosts[at] = {.size = size, .registered = device};
+  } else {
+    it->second.registered = device;
+  }
+  *on_device = reinterpret_cast<void*>(device);
+  return ACL_SUCCESS;
+}
+#endif
+
 }  // namespace
 
 extern "C" {
@@ -213,11 +244,22 @@ aclError aclrtMallocHost(void** out, std::size_t size) {
   if (size > w.how.memory) return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "no memory");
   const std::size_t shift = w.run_mode == ACL_DEVICE ? 8 : 0;
   const std::size_t room = round_up(size + shift, page);
-  void* const given = mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (given == MAP_FAILED) return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "no memory");
+  const int file = memfd_create("ascend_simulator", MFD_CLOEXEC);  // for two mappings of the same bytes
+  const bool sized = file >= 0 && ftruncate(file, static_cast<off_t>(room + page)) == 0;
+  const auto map = [&] {
+    return sized ? mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  };
+  void *const given = map(), *const alias = map();
+  if (file >= 0) close(file);
+  if (given == MAP_FAILED || alias == MAP_FAILED) {
+    for (void* const one : {given, alias}) {
+      if (one != MAP_FAILED) munmap(one, room + page);
+    }
+    return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "no memory");
+  }
   mprotect(static_cast<std::byte*>(given) + room, page, PROT_NONE);  // a guard
   *out = static_cast<std::byte*>(given) + shift;
-  w.hosts[reinterpret_cast<number>(*out)] = {.size = size, .given = given};
+  w.hosts[reinterpret_cast<number>(*out)] = {.size = size, .given = given, .alias = alias};
   w.ghosts.erase(reinterpret_cast<number>(*out));
   return ACL_SUCCESS;
 }
@@ -242,10 +284,15 @@ aclError aclrtFreeHost(void* p) {
   }
   const host_block gone = it->second;
   const bool used = still_used(w.used, at, gone.size, "a host block goes");
+  unwatch(at, gone.size);
   w.used.forget(at, gone.size);
   forget_parts(w, at, gone.size);
   w.ghosts[at] = {gone.size, here.function, here.place};
-  if (!used) retire(w, {gone.given, round_up(gone.size + at % page, page) + page, at});
+  if (!used) {
+    const std::size_t room = round_up(gone.size + at % page, page) + page;
+    munmap(gone.alias, room);
+    retire(w, {gone.given, room, at});
+  }
   w.hosts.erase(it);
   return ACL_SUCCESS;
 }
@@ -282,30 +329,30 @@ aclError aclrtPointerGetAttributes(const void* p, aclrtPtrAttributes* out) {
 }
 aclError aclrtHostRegister(void* p, std::uint64_t size, aclrtHostRegisterType type, void** on_device) {
   NEEDS_CONTEXT;
-  if (p == nullptr || on_device == nullptr || size == 0) return refuse(ACL_ERROR_INVALID_PARAM, "null, or no bytes");
-  world& w = the();
-  if (!w.how.on.registers_host) return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "no registration on this chip");
-  const std::lock_guard lock{w.mutex};
+  if (type != ACL_HOST_REGISTER_MAPPED) return refuse(ACL_ERROR_RT_PARAM_INVALID, "only MAPPED");
+  return register_host(p, size, on_device);
+}
+aclError aclrtHostRegisterV2(void* p, std::uint64_t size, std::uint32_t flags) {
+  NEEDS_CONTEXT;
+  constexpr std::uint32_t mapped = 2;
+  if (flags != mapped) return refuse(ACL_ERROR_RT_PARAM_INVALID, "the simulator has MAPPED alone");
+  void* on_device = nullptr;
+  return register_host(p, size, &on_device);
+}
+aclError aclrtHostGetDevicePointer(void* p, void** out, std::uint32_t flags) {
+  NEEDS_CONTEXT;
+  if (p == nullptr || out == nullptr || flags != 0) return refuse(ACL_ERROR_INVALID_PARAM, "null, or flags");
+  const std::lock_guard lock{the().mutex};
   const auto at = reinterpret_cast<number>(p);
-  if (type != ACL_HOST_REGISTER_MAPPED || at % page != 0) {
-    return refuse(ACL_ERROR_RT_PARAM_INVALID, "only MAPPED, and from a multiple of 4096");
+  const auto after = the().hosts.upper_bound(at);
+  if (after != the().hosts.begin()) {
+    const auto& [start, block] = *std::prev(after);
+    if (block.registered != 0 && at - start < block.size) {
+      *out = reinterpret_cast<void*>(block.registered + (at - start));
+      return ACL_SUCCESS;
+    }
   }
-  const auto it = w.hosts.find(at);
-  if (it != w.hosts.end() && it->second.registered != 0) {
-    return refuse(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "registered already");
-  }
-  if (it != w.hosts.end() && it->second.size < size) return refuse(ACL_ERROR_RT_PARAM_INVALID, "beyond the host block");
-  if (it == w.hosts.end() && is_pinned(p, 1)) return refuse(ACL_ERROR_RT_PARAM_INVALID, "inside a host block");
-  const number device = carve(size, page);  // for kernels: no copy takes this address
-  if (device == 0) return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "no addresses");
-  w.registrations[device] = size;
-  if (it == w.hosts.end()) {
-    w.hosts[at] = {.size = size, .registered = device};
-  } else {
-    it->second.registered = device;
-  }
-  *on_device = reinterpret_cast<void*>(device);
-  return ACL_SUCCESS;
+  return refuse(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "not registered");
 }
 aclError aclrtHostUnregister(void* p) {
   NEEDS_CONTEXT;

@@ -14,6 +14,8 @@ struct copy_job {
   const void* from;
   std::size_t to_pitch, from_pitch, width, height;  // a plain copy has one row
   int kind;
+  std::byte* to_bytes = nullptr;  // where the workers find both ends
+  const std::byte* from_bytes = nullptr;
   [[nodiscard]] bool to_device() const {
     return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
   }
@@ -33,8 +35,7 @@ struct copy_job {
   void run() const {
     const std::lock_guard lock{the().bytes_mutex};
     for (std::size_t row = 0; row < height; ++row) {
-      std::memmove(reachable(static_cast<std::byte*>(to) + row * to_pitch),
-                   reachable(const_cast<std::byte*>(static_cast<const std::byte*>(from)) + row * from_pitch), width);
+      std::memmove(to_bytes + row * to_pitch, from_bytes + row * from_pitch, width);
     }
   }
 };
@@ -92,6 +93,8 @@ aclError check(copy_job& job) {
       return code;
     }
   }
+  job.to_bytes = static_cast<std::byte*>(worker_address(job.to));
+  job.from_bytes = static_cast<const std::byte*>(worker_address(job.from));
   return ACL_SUCCESS;
 }
 
@@ -137,7 +140,21 @@ aclError copy_later(copy_job job, const std::shared_ptr<stream_state>& s) {
 aclError check_fill(void* p, std::size_t room, std::size_t size) {
   if (p == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "fill of a null pointer");
   if (size > room) return refuse(ACL_ERROR_RT_PARAM_INVALID, "fill beyond the room");
-  return check_end(p, size, true, "the filled range");
+  return check_end(p, size, in_window(p), "the filled range");  // pinned memory may be filled too
+}
+
+template <class Fill>
+aclError fill_now(void* p, std::size_t room, std::size_t size, Fill fill) {
+  void* bytes = nullptr;
+  {
+    const std::lock_guard lock{the().mutex};
+    if (const aclError code = check_fill(p, room, size); code != ACL_SUCCESS) return code;
+    host_uses({{p, size, true, "the filled range"}});
+    bytes = worker_address(p);
+  }
+  const std::lock_guard lock{the().bytes_mutex};
+  fill(bytes);
+  return ACL_SUCCESS;
 }
 
 }  // namespace
@@ -169,22 +186,24 @@ aclError aclrtMemcpy2dAsync(void* to, std::size_t to_pitch, const void* from, st
 }
 aclError aclrtMemset(void* p, std::size_t room, std::int32_t value, std::size_t size) {
   NEEDS_CONTEXT;
-  {
-    const std::lock_guard lock{the().mutex};
-    if (const aclError code = check_fill(p, room, size); code != ACL_SUCCESS) return code;
-    host_uses({{p, size, true, "the filled range"}});
-  }
-  const std::lock_guard lock{the().bytes_mutex};
-  std::memset(reachable(p), value, size);
-  return ACL_SUCCESS;
+  return fill_now(p, room, size, [&](void* bytes) { std::memset(bytes, value, size); });
+}
+aclError aclrtMemsetD32(void* p, std::size_t room, std::uint32_t value, std::size_t words) {
+  NEEDS_CONTEXT;
+  if (words > SIZE_MAX / sizeof value) return refuse(ACL_ERROR_RT_PARAM_INVALID, "fill beyond the room");
+  return fill_now(p, room, words * sizeof value, [&](void* bytes) {
+    for (std::size_t i = 0; i < words; ++i) {
+      std::memcpy(static_cast<std::byte*>(bytes) + i * sizeof value, &value, sizeof value);
+    }
+  });
 }
 aclError aclrtMemsetAsync(void* p, std::size_t room, std::int32_t value, std::size_t size, aclrtStream s) {
   NEEDS_STREAM(s);
   const std::lock_guard lock{the().mutex};
   if (const aclError code = check_fill(p, room, size); code != ACL_SUCCESS) return code;
-  enqueue(stream_, {{p, size, true, "the filled range"}}, [=] {
-    const std::lock_guard bytes{the().bytes_mutex};
-    std::memset(reachable(p), value, size);
+  enqueue(stream_, {{p, size, true, "the filled range"}}, [=, bytes = worker_address(p)] {
+    const std::lock_guard guard{the().bytes_mutex};
+    std::memset(bytes, value, size);
     return ACL_SUCCESS;
   });
   return ACL_SUCCESS;

@@ -35,6 +35,19 @@ bool streams_may_wait(const event_state& e) {
   return e.of == event_state::plain || (e.flags & ACL_EVENT_SYNC) != 0;
 }
 
+// Queues the wait; the caller holds the mutex.
+aclError let_wait(const std::shared_ptr<stream_state>& s, event_state& e) {
+  if (!streams_may_wait(e)) return refuse(ACL_ERROR_RT_PARAM_INVALID, "a wait for an event without SYNC");
+  if (e.stream == nullptr || e.stream == s) return ACL_SUCCESS;
+  join(s->known, e.known);
+  enqueue(s, {}, [of = e.stream, position = e.position] {
+    of->work->wait_for(position);
+    return ACL_SUCCESS;
+  });
+  e.waits.emplace_back(s, s->position);
+  return ACL_SUCCESS;
+}
+
 // The data of the last record, so that the wait needs no lock.
 struct recorded {
   std::shared_ptr<stream_state> stream;
@@ -43,7 +56,7 @@ struct recorded {
 };
 void learn(const recorded& what) {
   const std::lock_guard lock{the().mutex};
-  join(the().host, what.known);
+  host_learns(what.known);
 }
 
 aclError synchronize(const recorded& what, int limit) {
@@ -95,6 +108,7 @@ aclError aclrtRecordEvent(aclrtEvent e, aclrtStream s) {
   }
   join(stream_->known, the().host);
   event_->stream = stream_;
+  event_->waits.clear();
   event_->position = stream_->position;
   event_->known = stream_->known;
   return ACL_SUCCESS;
@@ -111,13 +125,42 @@ aclError aclrtResetEvent(aclrtEvent e, aclrtStream s) {
 aclError aclrtStreamWaitEvent(aclrtStream s, aclrtEvent e) {
   NEEDS_STREAM(s);
   NEEDS_EVENT(e);
-  if (!streams_may_wait(*event_)) return refuse(ACL_ERROR_RT_PARAM_INVALID, "a wait for an event without SYNC");
-  if (event_->stream == nullptr || event_->stream == stream_) return ACL_SUCCESS;
-  join(stream_->known, event_->known);
-  enqueue(stream_, {}, [of = event_->stream, position = event_->position] {
-    of->work->wait_for(position);
+  return let_wait(stream_, *event_);
+}
+aclError aclrtStreamWaitEventWithTimeout(aclrtStream s, aclrtEvent e, std::int32_t milliseconds) {
+  NEEDS_STREAM(s);
+  if (milliseconds < 0) return refuse(ACL_ERROR_RT_PARAM_INVALID, "timeout");
+  NEEDS_EVENT(e);
+  return let_wait(stream_, *event_);
+}
+aclError aclrtQueryEventWaitStatus(aclrtEvent e, aclrtEventWaitStatus* out) {
+  NEEDS_CONTEXT;
+  NEEDS_EVENT(e);
+  if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
+  if (event_->of == event_state::ex) return refuse(ACL_ERROR_RT_PARAM_INVALID, "an event of ExWithFlag");
+  for (const auto& wait : event_->waits) {
+    if (wait.first->work->reached(wait.second)) continue;
+    *out = ACL_EVENT_WAIT_STATUS_NOT_READY;
     return ACL_SUCCESS;
-  });
+  }
+  *out = ACL_EVENT_WAIT_STATUS_COMPLETE;
+  return ACL_SUCCESS;
+}
+aclError aclrtEventElapsedTime(float* out, aclrtEvent start, aclrtEvent end) {
+  NEEDS_CONTEXT;
+  if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
+  const std::lock_guard lock{the().mutex};
+  for (const aclrtEvent handle : {start, end}) {
+    event_state* const e = find_event(handle);
+    if (e == nullptr) return refuse(ACL_ERROR_RT_PARAM_INVALID, "no such event");
+    if (e->of != event_state::plain && (e->flags & ACL_EVENT_TIME_LINE) == 0) {
+      return refuse(ACL_ERROR_RT_PARAM_INVALID, "an event without TIME_LINE");
+    }
+    if (e->stream == nullptr || !e->stream->work->reached(e->position)) {
+      return refuse(ACL_ERROR_RT_PARAM_INVALID, "an event that is not recorded, or not reached yet");
+    }
+  }
+  *out = 0;  // the simulator says nothing about time
   return ACL_SUCCESS;
 }
 aclError aclrtQueryEventStatus(aclrtEvent e, aclrtEventRecordedStatus* out) {

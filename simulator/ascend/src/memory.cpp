@@ -4,6 +4,7 @@
 // window, the alias. Both are plain mappings, so address and thread sanitizers accept them.
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,10 +22,25 @@ constexpr int poison = 0xCB;
 
 struct sigaction before;
 
-// Handles a host thread that reads or writes device memory: reports it, and dies as on a host with a chip.
+// The faulting instruction, and its function's caller if the function has no frame, as memcpy() has none.
+std::pair<const void*, const void*> site_of(const void* context) {
+  [[maybe_unused]] const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return {reinterpret_cast<void*>(machine.gregs[REG_RIP]), *reinterpret_cast<void**>(machine.gregs[REG_RSP])};
+#elif defined(__aarch64__)
+  return {reinterpret_cast<void*>(machine.pc), reinterpret_cast<void*>(machine.regs[30])};
+#else
+  return {};
+#endif
+}
+
+// Handles a host thread that touches pinned memory too early: reports it, and lets it. A host thread that reads or
+// writes device memory dies as on a host with a chip.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const world& w = the();
   const auto at = reinterpret_cast<number>(info->si_addr);
+  const auto [instruction, caller] = site_of(context);
+  if (touched_early(at, instruction, caller)) return;
   if (at - w.window < w.window_size) {
     constexpr char text[] = "ascend simulator: host_access: a host thread touched device memory\n";
     if (write(2, text, sizeof text - 1) < 0) _exit(1);
@@ -225,6 +241,13 @@ bool is_pinned(const void* p, std::size_t size) {
   const auto a = reinterpret_cast<number>(p);
   const auto* const found = holder(the().hosts, a);
   return found != nullptr && found->first + found->second.size - a >= size;
+}
+
+void* worker_address(const void* p) {
+  const auto* const found = holder(the().hosts, reinterpret_cast<number>(p));
+  if (found == nullptr || found->second.alias == nullptr) return reachable(const_cast<void*>(p));
+  return static_cast<std::byte*>(found->second.alias) +
+         (reinterpret_cast<number>(p) - reinterpret_cast<number>(found->second.given));
 }
 
 std::vector<stretch> stretches(const void* p, std::size_t size) {

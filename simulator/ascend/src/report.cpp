@@ -70,6 +70,7 @@ std::string place_of(const void* address) {
 aclError refuse(aclError code, const char* why) {
   if (said.size() > 4096) said.clear();
   said.append("E").append(std::to_string(code)).append(": ").append(why).append("\n");
+  last_error = code;
   return code;
 }
 
@@ -88,7 +89,7 @@ aclError violate(aclError code, const char* kind, const std::string& text) {
   return refuse(code, text.c_str());
 }
 
-aclError enter(const char* function, const void* place) {
+aclError enter(const char* function, const void* place, bool needs_init) {
   here = {function, place};
   worker::tick();
   world& w = the();
@@ -100,7 +101,7 @@ aclError enter(const char* function, const void* place) {
     w.faults.erase(wanted);
     return refuse(code, "a fault that the test injected");
   }
-  if (!w.initialised) return refuse(ACL_ERROR_UNINITIALIZE, "aclInit was not called");
+  if (needs_init && !w.initialised) return refuse(ACL_ERROR_UNINITIALIZE, "aclInit was not called");
   return ACL_SUCCESS;
 }
 

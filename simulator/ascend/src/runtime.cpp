@@ -4,6 +4,7 @@
 namespace ascend_simulator {
 thread_local call_site here;
 thread_local context_state* current = nullptr;
+thread_local aclError last_error = ACL_SUCCESS;
 }  // namespace ascend_simulator
 
 using namespace ascend_simulator;
@@ -73,8 +74,21 @@ aclError aclFinalize() {
 const char* aclrtGetSocName() {
   return the().how.on.soc_name;
 }
-aclError aclrtGetRunMode(aclrtRunMode* out) {
+aclError aclFinalizeReference(std::uint64_t* references) {
   ENTER;
+  if (references != nullptr) *references = 0;
+  return aclFinalize();
+}
+aclError aclrtGetVersion(std::int32_t* major, std::int32_t* minor, std::int32_t* patch) {
+  if (major == nullptr || minor == nullptr || patch == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
+  *major = 1;
+  *minor = the().how.strict ? 8 : 13;
+  *patch = 0;
+  return ACL_SUCCESS;
+}
+aclError aclrtGetRunMode(aclrtRunMode* out) {  // may precede aclInit
+  if (const aclError code = enter(__func__, __builtin_return_address(0), false); code != ACL_SUCCESS) return code;
+  if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
   const std::lock_guard lock{the().mutex};
   *out = static_cast<aclrtRunMode>(the().run_mode);
   return ACL_SUCCESS;
@@ -103,6 +117,61 @@ aclError aclrtResetDeviceForce(std::int32_t device) {
 aclError aclrtGetDevice(std::int32_t* out) {
   NEEDS_CONTEXT;
   *out = current->device;
+  return ACL_SUCCESS;
+}
+aclError aclrtGetDeviceInfo(std::uint32_t device, aclrtDevAttr attribute, std::int64_t* out) {
+  ENTER;
+  if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
+  if (device >= device_count) return refuse(ACL_ERROR_RT_INVALID_DEVICEID, "no such device");
+  if (attribute != ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE) {
+    return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the simulator has the total memory alone");
+  }
+  *out = static_cast<std::int64_t>(the().how.total);
+  return ACL_SUCCESS;
+}
+aclError aclrtDeviceCanAccessPeer(std::int32_t* can, std::int32_t device, std::int32_t peer) {
+  ENTER;
+  if (can == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
+  if (!is_device(device) || !is_device(peer)) return refuse(ACL_ERROR_RT_INVALID_DEVICEID, "no such device");
+  if (device == peer) return refuse(ACL_ERROR_RT_PARAM_INVALID, "a device and itself");
+  *can = 1;
+  return ACL_SUCCESS;
+}
+aclError aclrtDeviceEnablePeerAccess(std::int32_t peer, std::uint32_t flags) {
+  NEEDS_CONTEXT;
+  if (!is_device(peer)) return refuse(ACL_ERROR_RT_INVALID_DEVICEID, "no such device");
+  if (peer == current->device || flags != 0) return refuse(ACL_ERROR_RT_PARAM_INVALID, "the device itself, or flags");
+  return ACL_SUCCESS;
+}
+aclError aclrtDeviceDisablePeerAccess(std::int32_t peer) {
+  NEEDS_CONTEXT;
+  if (!is_device(peer)) return refuse(ACL_ERROR_RT_INVALID_DEVICEID, "no such device");
+  return ACL_SUCCESS;
+}
+aclError aclrtSetTsDevice(aclrtTsId which) {
+  ENTER;
+  if (which != ACL_TS_ID_AICORE && which != ACL_TS_ID_AIVECTOR) return refuse(ACL_ERROR_INVALID_PARAM, "no such unit");
+  return ACL_SUCCESS;
+}
+aclError aclrtSetOpWaitTimeout(std::uint32_t) {
+  ENTER;
+  return ACL_SUCCESS;
+}
+aclError aclrtSetOpExecuteTimeOut(std::uint32_t) {
+  ENTER;
+  return ACL_SUCCESS;
+}
+aclError aclrtGetLastError(aclrtLastErrLevel level) {
+  if (level != ACL_RT_THREAD_LEVEL) return ACL_ERROR_RT_PARAM_INVALID;
+  return std::exchange(last_error, ACL_SUCCESS);
+}
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
+  return level == ACL_RT_THREAD_LEVEL ? last_error : ACL_ERROR_RT_PARAM_INVALID;
+}
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream* out) {
+  NEEDS_CONTEXT;
+  if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
+  *out = nullptr;  // every call takes it so
   return ACL_SUCCESS;
 }
 aclError aclrtCreateContext(aclrtContext* out, std::int32_t device) {

@@ -40,7 +40,10 @@ void enqueue(const std::shared_ptr<stream_state>& on, const std::vector<use>& us
   const access by{{s.number, ++s.position}, here.function, here.place};
   if (s.known.size() <= s.number) s.known.resize(s.number + 1);
   s.known[s.number] = s.position;  // of itself too: a copy may read its own output
-  for (const use& one : uses) check(one, s.known, &by);
+  for (const use& one : uses) {
+    check(one, s.known, &by);
+    watch(one, by);
+  }
   order behind;
   if (whom == tells::host) {
     behind = s.known;
@@ -56,7 +59,7 @@ void enqueue(const std::shared_ptr<stream_state>& on, const std::vector<use>& us
     if (raw->owner->poisoned) return;
     if (!behind.empty()) {
       const std::lock_guard lock{all.mutex};
-      join(all.host, behind);
+      host_learns(behind);
     }
     if (const aclError code = run(); code != ACL_SUCCESS) {
       raw->failed = code;
@@ -106,7 +109,7 @@ aclError wait_for_all(const std::shared_ptr<stream_state>& s, int limit) {
   lock.unlock();
   if (!s->work->wait_for(position, milliseconds{limit})) return ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
   lock.lock();
-  join(w.host, known);
+  host_learns(known);
   lock.unlock();
   return s->failed.exchange(ACL_SUCCESS);
 }
@@ -201,7 +204,7 @@ aclError aclrtStreamQuery(aclrtStream s, aclrtStreamStatus* out) {
   const bool done = stream_->work->reached(position);
   if (done) {
     lock.lock();
-    join(the().host, known);
+    host_learns(known);
     lock.unlock();
   }
   *out = done ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
@@ -218,6 +221,12 @@ aclError aclrtStreamAbort(aclrtStream s) {
   NEEDS_STREAM(s);
   if (s == nullptr) return refuse(ACL_ERROR_RT_PARAM_INVALID, "the default stream is not aborted");
   stream_->work->abort();
+  return ACL_SUCCESS;
+}
+aclError aclrtStreamGetId(aclrtStream s, std::int32_t* out) {
+  NEEDS_STREAM(s);
+  if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null");
+  *out = static_cast<std::int32_t>(stream_->number);
   return ACL_SUCCESS;
 }
 

@@ -39,10 +39,21 @@ struct ghost {  // a freed block; its addresses are empty
 struct host_block {
   std::size_t size = 0;
   void* given = nullptr;  // by mmap; null: the program's own memory, only registered
+  void* alias = nullptr;  // where the workers find the same bytes, as `given` may be without access
   number registered = 0;  // the device's address of it
 };
 // The addresses of a freed host block. They stay reserved for a while, without memory. Otherwise the program's own
 // memory would soon lie at a ghost's place.
+// Queued work that uses pinned memory, until the host knows that it is done. The program may not touch the bytes that
+// it writes, nor change those that it reads.
+struct pinned_use {
+  number start = 0;
+  std::size_t size = 0;
+  bool writes = false;
+  access by{};
+  // Bytes of the read range in pages that cannot be protected, as the program may use the rest of the page.
+  std::vector<std::pair<number, std::vector<std::byte>>> before{};
+};
 struct gone_range {
   void* given = nullptr;
   std::size_t room = 0;
@@ -98,6 +109,7 @@ struct event_state {
   std::shared_ptr<stream_state> stream{};  // of the last record
   std::uint64_t position = 0;
   order known{};
+  std::vector<std::pair<std::shared_ptr<stream_state>, std::uint64_t>> waits{};  // for the last record
 };
 
 struct report_item {  // a host function on its way to the subscribed thread
@@ -130,6 +142,7 @@ struct world {
   std::map<number, block> blocks;
   std::map<number, ghost> ghosts;
   std::map<number, host_block> hosts;
+  std::vector<pinned_use> pinned_uses;
   std::deque<gone_range> gone_hosts;            // the oldest first
   std::map<number, std::size_t> registrations;  // by the device's address
   std::map<number, reservation> reservations;
@@ -167,6 +180,7 @@ struct call_site {
 };
 extern thread_local call_site here;
 extern thread_local context_state* current;
+extern thread_local aclError last_error;  // for aclrtGetLastError
 
 // --- report.cpp ---
 // Keeps the text for aclGetRecentErrMsg and returns the code.
@@ -176,13 +190,20 @@ void violate(const char* kind, const std::string& text);
 // Does both: a chip answers with the code, but programs must not rely on it.
 aclError violate(aclError code, const char* kind, const std::string& text);
 [[nodiscard]] std::string place_of(const void* address);  // function+offset (module)
-// Counts the call, fails it if requested, and checks that the library is initialised.
-aclError enter(const char* function, const void* place);
+// Counts the call, fails it if requested, and checks that the library is initialised if the call needs that.
+aclError enter(const char* function, const void* place, bool needs_init = true);
 [[nodiscard]] bool has_context();
 void report(int file);
 // Returns the objects not yet freed on this device (negative: on all).
 [[nodiscard]] std::string left_over(int device);
 [[nodiscard]] std::uint64_t live();
+
+struct use {
+  const void* start;
+  std::size_t size;
+  bool writes;
+  const char* what;
+};
 
 // --- memory.cpp; the caller holds the mutex ---
 [[nodiscard]] bool in_window(const void* p);
@@ -205,6 +226,18 @@ struct finding {
 [[nodiscard]] finding find_fault(const void* p, std::size_t size);
 [[nodiscard]] bool is_mapped(number at);
 [[nodiscard]] bool is_pinned(const void* p, std::size_t size);
+// Returns where workers find the bytes of any address: of the device, pinned or the program's own.
+[[nodiscard]] void* worker_address(const void* p);
+
+// --- watch.cpp; the caller holds the mutex ---
+// Protects pinned memory from the program until the host knows that this queued access is done.
+void watch(const use& one, const access& by);
+// Adds to the host's order, reports bytes that changed too early, and ends the protection that is over.
+void host_learns(const order& known);
+// Forgets the uses of a block that is freed.
+void unwatch(number at, std::size_t size);
+// Handles a fault of the program at this address. Returns false if no protection caused it. Takes the mutex itself.
+bool touched_early(number at, const void* instruction, const void* caller);
 // The keys of these bytes in the history.
 struct stretch {
   number start;
@@ -215,12 +248,6 @@ struct stretch {
 bool still_used(const history& by, number at, std::size_t size, const char* what);
 
 // --- stream.cpp ---
-struct use {
-  const void* start;
-  std::size_t size;
-  bool writes;
-  const char* what;
-};
 // Enqueues; checks the order of its accesses against all earlier ones, and records them. Operations that run code of
 // the program itself tell the host all work that their stream is behind. The caller holds the mutex.
 enum class tells : std::uint8_t { nobody, host };

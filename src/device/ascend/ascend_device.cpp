@@ -198,6 +198,7 @@ class ascend_device final : public device_backend {
   void describe(std::string_view argument) {
     const char* chip = acl_.aclrtGetSocName != nullptr ? acl_.aclrtGetSocName() : nullptr;
     properties_.name.append("ascend:").append(argument);
+    properties_.simulated = acl_.is_simulated;
     properties_.description.append(chip != nullptr ? chip : "Ascend")
         .append(acl_.is_simulated ? " of the simulator (simulator/ascend); no chip"
                                   : " through AscendCL; never tried on a chip yet");

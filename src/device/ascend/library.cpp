@@ -22,7 +22,11 @@ constexpr bytes text_size = 256;
 result<const functions*> load_once() {
   process = process_generation();
   void* library = dlopen("libascendcl.so", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return error{errc::no_such_device, "ascend: libascendcl.so (CANN) is not installed"};
+  if (library == nullptr) {
+    return error{errc::no_such_device,
+                 "ascend: libascendcl.so is not installed: neither CANN nor Berth's simulator (simulator/ascend) is in "
+                 "LD_LIBRARY_PATH"};
+  }
 #define BERTH_ASCEND_LOAD(type, name, parameters) \
   loaded.name = reinterpret_cast<decltype(loaded.name)>(dlsym(library, #name));
 #define BERTH_ASCEND_LOAD_REQUIRED(type, name, parameters) \

@@ -58,6 +58,7 @@ class null_device final : public surviving_device {
     properties_.pinned_rules = properties_.rules;
     properties_.total_memory = total;
     properties_.simulated = true;
+    properties_.has_memory = false;
     properties_.virtual_memory = properties_.contiguous_physical = true;
     properties_.granule = granule;
     properties_.max_mappings = std::size_t{1} << 31;

@@ -7,6 +7,8 @@
 #include <type_traits>
 
 #include "acl/acl.h"
+#include "acl/dvpp/hi_dvpp.h"
+#include "acl/ops/acl_dvpp.h"
 #include "device/ascend/library.hpp"
 
 namespace {

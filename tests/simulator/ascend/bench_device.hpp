@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "acl/ops/acl_dvpp.h"
 #include "ascend_simulator.h"
 
 namespace ascend_simulator_test {
