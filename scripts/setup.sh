@@ -13,7 +13,7 @@ packages="g++ cmake ninja-build make python3 pkg-config \
   libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libcli11-dev zlib1g-dev \
   libgtest-dev libgmock-dev librapidcheck-dev python3-dev pybind11-dev"
 case "${1:-}" in
-  tests) packages="$packages pocl-opencl-icd dpkg-dev file libonnx-testdata \
+  tests) packages="$packages pocl-opencl-icd libvulkan-dev mesa-vulkan-drivers dpkg-dev file libonnx-testdata \
     python3-fsspec python3-numpy python3-pytest python3-setuptools python3-wheel python3-venv mypy" ;;
   checks) packages="$packages clang clang-format libclang-rt-14-dev lld git" ;;
   cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;

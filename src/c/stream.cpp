@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "berth/backend.h"
 #include "c/objects.hpp"
 #include "device/host_function.hpp"
 #include "device/process.hpp"
@@ -31,6 +32,16 @@ namespace {
 
 using namespace berth::c;
 
+template <class Open>
+berth_status give_device(berth_device** out, Open open) noexcept {
+  if (out == nullptr) return fail(BERTH_INVALID, "berth_device** out: null");
+  return guarded([&] {
+    auto opened = open();
+    if (!opened) return report(opened.error());
+    return give(devices(), std::make_shared<berth::device>(std::move(*opened)), out, "too many devices are open");
+  });
+}
+
 berth_status give_stream(berth::result<berth::stream> made, berth_stream** out) {
   if (!made) return report(made.error());
   return give(streams(), std::make_shared<held_stream>(held_stream{std::move(*made)}), out,
@@ -49,12 +60,12 @@ berth_status on_stream(const berth_stream* handle, Do do_it) noexcept {
 extern "C" {
 
 berth_status berth_device_open(const char* name, berth_device** out) {
-  if (out == nullptr) return fail(BERTH_INVALID, "berth_device** out: null");
-  return guarded([&] {
-    auto opened = berth::device::open(name == nullptr ? "host" : name);
-    if (!opened) return report(opened.error());
-    return give(devices(), std::make_shared<berth::device>(std::move(*opened)), out, "too many devices are open");
-  });
+  return give_device(out, [&] { return berth::device::open(name == nullptr ? "host" : name); });
+}
+
+berth_status berth_device_make(const berth_backend* backend, berth_device** out) {
+  if (backend == nullptr) return fail(BERTH_INVALID, "berth_backend* backend: null");
+  return give_device(out, [&] { return berth::device::make(*backend); });
 }
 
 void berth_device_close(berth_device* device) {

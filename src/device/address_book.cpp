@@ -22,6 +22,14 @@ auto containing(Map& map, std::uintptr_t address) noexcept {
   return address - it->first < it->second.size ? it : map.end();
 }
 
+// Returns true if an entry's range shares an address with [begin, begin + size).
+template <class Map, class SizeOf>
+bool shares(const Map& map, std::uintptr_t begin, bytes size, SizeOf size_of) noexcept {
+  const auto after = map.lower_bound(begin);
+  if (after != map.end() && after->first - begin < size) return true;
+  return after != map.begin() && begin - std::prev(after)->first < size_of(std::prev(after)->second);
+}
+
 }  // namespace
 
 address_book::range_entry address_book::make_range(range r) {
@@ -55,16 +63,21 @@ bool address_book::remove(void* address, const range& r) noexcept {
 
 bool address_book::begin_registration(const void* host, bytes size) {
   const std::uintptr_t begin = number(host);
-  const auto overlaps = [begin, size](const auto& map, auto size_of) {
-    const auto after = map.lower_bound(begin);
-    if (after != map.end() && after->first - begin < size) return true;
-    return after != map.begin() && begin - std::prev(after)->first < size_of(std::prev(after)->second);
-  };
   const std::lock_guard lock{mutex_};
-  if (overlaps(registered_, [](bytes n) { return n; })) return false;
-  if (overlaps(ranges_, [](const range& r) { return r.size; })) return false;
+  if (shares(registered_, begin, size, [](bytes n) { return n; })) return false;
+  if (shares(ranges_, begin, size, [](const range& r) { return r.size; })) return false;
   registered_.emplace(begin, size);
   return true;
+}
+
+bool address_book::overlaps(const void* start, bytes size) const noexcept {
+  const std::lock_guard lock{mutex_};
+  return shares(ranges_, number(start), size, [](const range& r) { return r.size; });
+}
+
+bool address_book::has_physical(std::uint64_t handle) const noexcept {
+  const std::lock_guard lock{mutex_};
+  return physicals_.count(handle) != 0;
 }
 
 void address_book::end_registration(const void* host) noexcept {

@@ -60,10 +60,13 @@ class address_book {
     range what;
   };
   [[nodiscard]] std::optional<located> find(const void* address) const noexcept;
+  // Returns true if memory of the device has some of these addresses.
+  [[nodiscard]] bool overlaps(const void* start, bytes size) const noexcept;
   // Returns the kind of this device's memory at the address.
   [[nodiscard]] std::optional<memory_kind> kind_of(const void* address) const noexcept;
 
   void add(physical_entry entry, std::uint64_t handle) noexcept;
+  [[nodiscard]] bool has_physical(std::uint64_t handle) const noexcept;
   enum class destroyed { no_such_handle, now, later };
   [[nodiscard]] destroyed destroy(std::uint64_t handle, bytes size) noexcept;
 

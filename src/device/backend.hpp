@@ -165,4 +165,7 @@ open_function open_opencl;
 open_function open_cuda;
 open_function open_ascend;
 
+// Makes the backend of device::make().
+result<std::shared_ptr<device_backend>> make_own(const berth_backend& given);
+
 }  // namespace berth::detail

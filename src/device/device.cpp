@@ -190,6 +190,12 @@ result<device> device::open(std::string_view name) {
   return error{errc::invalid_input, "no such kind of device; there are host, null, opencl:N, cuda:N and ascend:N"};
 }
 
+result<device> device::make(const berth_backend& backend) {
+  auto made = detail::make_own(backend);
+  if (!made) return made.error();
+  return device{std::move(*made)};
+}
+
 device device::host() {
   return device{*detail::open_host("")};
 }

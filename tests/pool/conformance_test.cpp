@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "../../examples/mmap_backend.h"
 #include "berth/pool/adaptors.hpp"
 #include "berth/pool/debug.hpp"
 #include "berth/pool/guard.hpp"
@@ -16,6 +17,7 @@
 #include "berth/pool/pool.hpp"
 #include "conformance/pool_suite.hpp"
 #include "pool/gate.hpp"
+#include "support/forwarded_device.hpp"
 
 namespace berth::conformance {
 namespace {
@@ -115,6 +117,39 @@ class watched : public fixture_base {
 
 using all = testing::Types<plain, cacheless, pinned, stacked, over_a_resource, guarded, watched>;
 INSTANTIATE_TYPED_TEST_SUITE_P(host, pool_suite, all);
+
+// Pools on devices of a caller's own functions.
+template <bool Virtual>
+class on_mmap {
+ public:
+  memory_source& source() { return pool_; }
+  stream& queue() { return queue_; }
+
+ private:
+  static device make(mmap_memory& memory) {
+    berth_backend b;
+    EXPECT_EQ(mmap_backend(&memory, Virtual, &b), BERTH_OK);
+    return device::make(b).value();
+  }
+  mmap_memory memory_{};
+  device device_ = make(memory_);
+  stream queue_{device_};
+  pool pool_{device_, {.limit = bytes{256} << 20}};
+};
+template <bool Virtual>
+class on_queues {
+ public:
+  memory_source& source() { return pool_; }
+  stream& queue() { return queue_; }
+
+ private:
+  support::forwarded_device forwarded_;
+  device device_ = device::make(forwarded_.functions(Virtual, true)).value();
+  stream queue_{device_};
+  pool pool_{device_, {.limit = bytes{256} << 20}};
+};
+using own = testing::Types<on_mmap<false>, on_mmap<true>, on_queues<false>, on_queues<true>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(own, pool_suite, own);
 
 TEST(adaptors, limit_counts_what_is_out) {
   stream queue{device::host()};

@@ -10,6 +10,7 @@
 //   with and without it.
 // * "host:huge", "host:node=1", "host:huge,node=1": the host's memory in huge pages, on one NUMA node, or both. There
 //   is no virtual memory.
+// * device::make() makes a device of the caller's own functions.
 //
 // Errors name the reason. A missing device or NUMA node is no_such_device. A form that the system cannot provide is
 // unsupported.
@@ -39,6 +40,8 @@
 #include "berth/core/result.hpp"
 #include "berth/core/source_location.hpp"
 #include "berth/rules/placement.hpp"
+
+struct berth_backend;  // berth/backend.h
 
 namespace berth {
 
@@ -108,6 +111,9 @@ class device {
   // Opens a device. Errors: no_such_device, unsupported (built without this backend), invalid_input (not a name),
   // device_failed. The same name gives the same device while it is open, except "null": each open makes a new one.
   [[nodiscard]] static result<device> open(std::string_view name);
+  // Makes a device of the caller's own functions (berth/backend.h, which has the rules). Each call makes a new one.
+  // Errors: invalid_input (the text names the member), unsupported (the struct is of a newer version), out_of_memory.
+  [[nodiscard]] static result<device> make(const berth_backend& backend);
   // Returns the host device, which always exists and is the same on every call.
   [[nodiscard]] static device host();
 
