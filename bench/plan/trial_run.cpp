@@ -33,7 +33,6 @@ constexpr std::array names{
     named{"recipe", technique::recipe, berth::plan::recipes.size()},
     named{"restarts", technique::restarts},
     named{"folding", technique::folding},
-    named{"wheels", technique::wheels},
     named{"skylines", technique::skylines},
     named{"descent", technique::descent},
     named{"capacities", technique::capacities},

@@ -25,7 +25,6 @@ enum class technique : std::uint8_t {
   restarts,
   // narrowing
   folding,
-  wheels,
   skylines,
   descent,
   capacities,

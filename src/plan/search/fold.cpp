@@ -6,7 +6,6 @@
 
 #include "plan/mix.hpp"
 #include "plan/policy.hpp"
-#include "plan/trial.hpp"
 
 namespace berth::plan {
 namespace {
@@ -33,15 +32,11 @@ folding::folding(const instance& in, units capacity, std::uint64_t seed)
     tight_[b] = height[b - 1] == capacity && height[b] == capacity;
     if (is_tight(b)) due_.push_back(b);
   }
-  for (bool folds = true; folds;) {
-    while (!due_.empty()) {
-      const std::uint32_t b = due_.back();
-      due_.pop_back();
-      while (fold_at(b)) {
-      }
+  while (!due_.empty()) {
+    const std::uint32_t b = due_.back();
+    due_.pop_back();
+    while (fold_at(b)) {
     }
-    folds = false;
-    for (std::uint32_t c = 0; c < clumps_.size() && uses(technique::wheels); ++c) folds |= fold_wheel(c);
   }
 }
 
@@ -137,32 +132,6 @@ bool folding::fold_at(std::uint32_t boundary) {
   return true;
 }
 
-// Folds four clumps around the centre that turn one way; upside down, the same four turn the other way.
-bool folding::fold_wheel(std::uint32_t centre) {
-  const clump x = clumps_[centre];
-  if (x.folded || !is_tight(x.first) || !is_tight(x.last)) return false;
-  for (const std::uint32_t l : ends_[x.first]) {
-    const clump& left = clumps_[l];
-    for (const std::uint32_t t : starts_[x.first]) {
-      const clump& top = clumps_[t];
-      if (top.size + x.size != left.size) continue;
-      for (const std::uint32_t r : starts_[x.last]) {
-        const clump& right = clumps_[r];
-        if (right.last != top.last) continue;
-        for (const std::uint32_t b : ends_[x.last]) {
-          const clump& bottom = clumps_[b];
-          if (bottom.first != left.first || bottom.size + x.size != right.size) continue;
-          clump wheel{kind::wheel, false, left.first, right.last, bottom.size + left.size, {b, r, t, l, centre}};
-          for (const std::uint32_t one : wheel.of) take(one);
-          add(std::move(wheel));
-          return true;
-        }
-      }
-    }
-  }
-  return false;
-}
-
 instance folding::folded() const {
   instance out;
   out.sections = static_cast<std::uint32_t>(tight_.size() - 1);
@@ -200,15 +169,6 @@ std::vector<units> folding::unfold(const std::vector<units>& offsets) const {
           x += clumps_[one].size;
         }
         break;
-      case kind::wheel: {
-        const units on_bottom = x + clumps_[b.of[0]].size;
-        at[b.of[0]] = x;
-        at[b.of[1]] = x;
-        at[b.of[2]] = x + clumps_[b.of[1]].size;
-        at[b.of[3]] = on_bottom;
-        at[b.of[4]] = on_bottom;
-        break;
-      }
     }
   }
   at.resize(items);

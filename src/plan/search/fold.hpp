@@ -2,8 +2,7 @@
 //
 // Items that end between two full sections make room for exactly the items that begin there. One set of alike lifetimes
 // may end, and one of the same height begin. Most likely the second set then lies at the place of the first. Each is
-// stacked, and both become one clump. So are four clumps around a fifth (a pinwheel). Clumps are folded again: a tiling
-// by random cuts may end as one.
+// stacked, and both become one clump. Clumps are folded again: a tiling by random cuts may end as one.
 //
 // A guess, not a proof: a layout of the clumps is one of the items, but the items may have others.
 #pragma once
@@ -28,14 +27,14 @@ class folding {
   [[nodiscard]] std::vector<units> unfold(const std::vector<units>& offsets) const;
 
  private:
-  enum class kind : std::uint8_t { item, stack, row, wheel };
+  enum class kind : std::uint8_t { item, stack, row };
   struct clump {
     kind what;
     bool folded;  // into another
     std::uint32_t first;
     std::uint32_t last;  // sections [first, last)
     units size;
-    std::vector<std::uint32_t> of;  // stack: upwards; wheel: bottom, right, top, left, centre
+    std::vector<std::uint32_t> of;  // stack: upwards
   };
   struct set {  // clumps of one lifetime that begin or end at one boundary
     units size;
@@ -48,7 +47,6 @@ class folding {
   [[nodiscard]] std::uint32_t stacked(const std::vector<std::uint32_t>& sorted, const set& s);
   [[nodiscard]] std::vector<set> sets_of(std::vector<std::uint32_t>& sorted) const;
   [[nodiscard]] bool fold_at(std::uint32_t boundary);
-  [[nodiscard]] bool fold_wheel(std::uint32_t centre);
   [[nodiscard]] bool is_tight(std::uint32_t boundary) const { return tight_[boundary] != 0; }
 
   std::uint64_t seed_;

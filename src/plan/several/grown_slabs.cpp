@@ -15,7 +15,7 @@ struct lying {
 };
 
 // A place in a slab: the slab's growth for it, and the rest of the hole.
-struct place {
+struct spot {
   bytes growth, left, offset;
 };
 
@@ -25,8 +25,8 @@ struct growing {
   bytes height = 0;
 
   // A hole below what is alive is better than any place above it; by size the first, by birth the smallest.
-  std::optional<place> best_for(bytes size, bytes alignment, const interval& live, bytes limit, slab_order by) const {
-    std::optional<place> best;
+  std::optional<spot> best_for(bytes size, bytes alignment, const interval& live, bytes limit, slab_order by) const {
+    std::optional<spot> best;
     bytes from = 0;
     for (const lying& l : in_the_way) {
       if (l.live.upper <= live.lower || live.upper <= l.live.lower) continue;
@@ -38,7 +38,7 @@ struct growing {
     const bytes at = align_up(from, alignment);
     if (best || size > limit || at > limit - size) return best;
     const bytes end = at + size;
-    return end > height ? place{end - height, 0, at} : place{0, limit + height - end, at};
+    return end > height ? spot{end - height, 0, at} : spot{0, limit + height - end, at};
   }
   void put(const lying& l) {
     all.push_back(l);
@@ -83,7 +83,7 @@ std::vector<grown_slab> grow_slabs(const problem& p, bytes max_slab, slab_order 
   for (const index i : order) {
     const interval live = life_of(p.buffers[i]);
     std::size_t where = open.size();
-    place best{max_bytes, max_bytes, 0};
+    spot best{max_bytes, max_bytes, 0};
     std::uint64_t looks = 0;
     for (std::size_t k = 0; k < open.size(); ++k) {
       if (by_birth) std::erase_if(open[k].in_the_way, [&](const lying& l) { return l.live.upper <= live.lower; });

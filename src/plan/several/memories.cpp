@@ -326,8 +326,8 @@ memories_plan at_both_efforts(const asked& q, const patience& wait) {
   if (!other) other = at_effort(quick, wait);
   other->layout.work += found.layout.work;
   other->cost_bound = std::max(other->cost_bound, std::min(found.cost_bound, other->cost));
-  const bool better = other->layout.has_offsets() && (!found.layout.has_offsets() || other->cost < found.cost);
-  return better ? *std::move(other) : std::move(found);
+  const bool is_better = other->layout.has_offsets() && (!found.layout.has_offsets() || other->cost < found.cost);
+  return is_better ? *std::move(other) : std::move(found);
 }
 
 // Puts each bundle that may use an unbounded memory into the cheapest one. Returns nothing if another bundle has a
