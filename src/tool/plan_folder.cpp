@@ -20,6 +20,7 @@
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/files/plan_text.hpp"
+#include "tool/model_argument.hpp"
 #include "tool/output.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
@@ -66,7 +67,7 @@ std::string key_of(const std::string& path, const folder_call& call) {
       (call.capacity ? std::to_string(*call.capacity) : "") + ' ' +
       (call.options.deadline_s ? std::to_string(*call.options.deadline_s) : "") +
       (call.options.penalty_first ? " penalty first\n" : "\n"));
-  if (!is_model(path) || fs::exists(path)) add(model::read_file(path));
+  if (!names_a_model(path) || fs::exists(path)) add(model::read_file(path));
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return text;

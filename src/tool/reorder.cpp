@@ -19,16 +19,13 @@
 #include "model/file.hpp"
 #include "model/files/readers.hpp"
 #include "model/tflite_order.hpp"
+#include "tool/model_argument.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
-
-#ifdef BERTH_TOOL_RUN
-#include "tool/model_argument.hpp"
-#endif
 
 namespace berth::tool {
 namespace {
@@ -51,11 +48,7 @@ bool writes_a_model(const reorder_call& call) {
 
 model::shapes_graph shapes_of(const reorder_call& call, const std::string& path, const std::string& file, bool tflite) {
   if (tflite) return model::read_tflite_shapes(path, file, dimensions_of(call.dims));
-#ifdef BERTH_TOOL_RUN
   return read_onnx_graph(path, file, !writes_a_model(call), call.dims);
-#else
-  throw usage_error(path + ": ONNX models need a build with operators");
-#endif
 }
 
 void refuse_other_models(const reorder_call& call, const char* kind) {
@@ -84,7 +77,6 @@ read_graph read(const reorder_call& call) {
   std::string text;
   if (input || call.file.ends_with(".tflite")) text = model::read_file(call.file);
   if (model::is_tflite(text)) return read_model(call, std::move(text), true);
-#ifdef BERTH_TOOL_RUN
   if (call.file.starts_with("builtin:")) {
     refuse_other_models(call, "none");
     return {.g = read_model_graph(call.file, call.dims).graph};
@@ -94,7 +86,6 @@ read_graph read(const reorder_call& call) {
   if (input ? !trace : names_a_model(call.file)) {
     return read_model(call, input ? std::move(text) : model::read_file(call.file), false);
   }
-#endif
   if (!call.dims.empty()) throw usage_error("--dim is for models");
   refuse_other_models(call, "none");
   if (!input && !call.file.ends_with(".jsonl") && !call.file.ends_with(".jsonl.gz")) {
@@ -247,11 +238,7 @@ reordered run_again(const read_graph& input, const std::optional<schedule::trans
 // Returns the file in the order found.
 std::string in_new_order(const reorder_call& call, const read_graph& input, const reordered& found) {
   if (input.tflite) return model::tflite_in_order(call.file, input.file, found.steps);
-#ifdef BERTH_TOOL_RUN
   return model::onnx_in_order(call.file, input.file, input.shapes, found.steps);
-#else
-  return {};
-#endif
 }
 
 // Writes the file in the order found. Returns false, and writes nothing, if the file would not be read as planned.

@@ -17,6 +17,11 @@ lowering::lowering(description m, op::server by)
       types_{infer(m_, room_, !by_)},
       outputs_{m_.outputs.begin(), m_.outputs.end()} {
   out_.source = m_.source;
+  if (!by_) {
+    const op::kernel_library& library = op::get_kernel_library();
+    if (library.refused) throw input_error(m_.source, library.why_not);
+    has_library_ = !library.name.empty();
+  }
   for (node& n : m_.nodes) {
     for (const std::string& name : n.inputs) {
       if (!name.empty()) readers_[name].push_back(&n);
@@ -139,7 +144,7 @@ op::served lowering::serve(const op::request& q, std::vector<tensor_type> output
 }
 
 op::created lowering::copied(const tensor_type& from, const tensor_type& to) const {
-  if (from.type == element::f32 && !by_) {
+  if (from.type == element::f32 && has_library_) {
     if (op::created made = op::reorder(from, to)) return made;
   }
   return std::move(serve({"Identity", 17, {from}}, {to}).run);
