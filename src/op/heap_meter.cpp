@@ -91,8 +91,7 @@ void* allocate(std::size_t alignment, std::size_t size, const void* caller) noex
   const std::uintptr_t size_of_code = library_code_size.load(std::memory_order_acquire);
   const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(caller) - library_code.load(std::memory_order_relaxed);
   const bool by_kernels = at < size_of_code;
-  if (by_kernels && size <= node_bytes && alignment <= alignof(node) &&
-      running.load(std::memory_order_relaxed) != 0) {
+  if (by_kernels && size <= node_bytes && alignment <= alignof(node) && running.load(std::memory_order_relaxed) != 0) {
     if (void* p = take_node()) return p;
   }
   heap_count.fetch_add(1, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The factories of berth/op/kernels.hpp: a module of kernels is opened at first need, and its kernels become operations.
-// Loops of Berth's own do what oneDNN's kernels do not: copy an addend, fill a padding, pass on NaN.
+// The factories of berth/op/kernels.hpp: a module of kernels is opened at first need, and its kernels become
+// operations. Loops of Berth's own do what oneDNN's kernels do not: copy an addend, fill a padding, pass on NaN.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/auxv.h>
@@ -202,8 +202,7 @@ class library_operation final : public operation {
     }
     if (copied_ && at(last - 1) != at(last)) {
       const std::array<std::byte*, 2> both{at(last - 1), at(last)};
-      copied_->rows(both,
-                    [&](std::byte* const* row) { copy_row(row[0], row[1], copied_->stride(1), copied_->row()); });
+      copied_->rows(both, [&](std::byte* const* row) { copy_row(row[0], row[1], copied_->stride(1), copied_->row()); });
     }
     if (filled_) {
       const std::array<std::byte*, 1> to{at(last)};

@@ -65,6 +65,7 @@ model::problem_file read_problem_arguments(const std::vector<std::string>& argum
         argument, m.graph, here ? rules::host() : rules::unconstrained(), [&m](value_id v) { return m.names[v.index]; },
         here ? nullptr : &m.weights);
     file.notes = std::move(m.notes);
+    file.kernels = std::move(m.kernels);
     file.counts_all = m.counts_all;
     return file;
   }

@@ -52,6 +52,7 @@ plan_facts read_plan_facts(const json_value& root) {
     sum += r.size;
     plan.buffers.push_back(std::move(r));
   }
+  if (const auto kernels = root.find("kernels")) plan.kernels = kernels->as_id();
   const auto no_reuse = root.find("no_reuse_bytes");
   plan.no_reuse = no_reuse ? no_reuse->as_bytes() : sum;
   return plan;

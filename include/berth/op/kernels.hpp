@@ -34,6 +34,7 @@ namespace berth::op {
 struct kernel_library {
   // "oneDNN 2.6.3, AVX2, threads: 8": all that workspaces depend on besides the operands; empty: there is none.
   std::string name{};
+  [[nodiscard]] std::string called() const { return name.empty() ? "Berth's own" : name; }
   std::string why_not{};  // one line, if there is none
   bool refused = false;   // BERTH_ONEDNN names a file that cannot be used
 };

@@ -118,7 +118,7 @@ class gathered_product final : public over_kernels {
   }
 
   std::unique_ptr<library_kernel> then_;  // where there is an addend
-  std::size_t sums_at_, kernel_at_;  // in the workspace, in floats
+  std::size_t sums_at_, kernel_at_;       // in the workspace, in floats
   bool biased_, accumulates_;
   std::int64_t band_, in_, out_, pixels_, window_;
   std::array<along, 3> along_;

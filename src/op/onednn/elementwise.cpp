@@ -37,7 +37,7 @@ created_kernel elementwise(const tensor_type& input, const tensor_type& output, 
 }
 
 created_kernel binary(binary_kind kind, const tensor_type& a, const tensor_type& b, const tensor_type& output,
-               const activations& then) {
+                      const activations& then) {
   return guarded("op: no such binary operation", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc left = descriptor(a);
     const dnnl::memory::desc right = descriptor(b);

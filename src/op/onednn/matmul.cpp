@@ -66,7 +66,8 @@ float applied(const activation& f, float x) {
 // onto the stack, so that the innermost loop runs over neighbours at any strides. Sums are f32, as oneDNN's.
 class own_product final : public library_kernel {
  public:
-  explicit own_product(const matmul_description& d) : library_kernel{d.bias ? std::size_t{4} : std::size_t{3}, 0}, d_{d} {
+  explicit own_product(const matmul_description& d)
+      : library_kernel{d.bias ? std::size_t{4} : std::size_t{3}, 0}, d_{d} {
     for (tensor_type* t : {&d_.a, &d_.b}) {
       if (t->strides.empty()) t->strides = row_major(t->shape);
     }
