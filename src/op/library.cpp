@@ -159,10 +159,10 @@ class library_operation final : public operation {
 
   // Copies the operand before the last to the last before the kernel runs, both of this type, unless they lie at one
   // address.
-  void copy_addend(const tensor_type& type) { copied_.emplace(type.shape, std::vector(2, strides_of(type))); }
+  void copy_addend(const tensor_type& type) { copied_.emplace(type.shape, std::vector<strides>(2, strides_of(type))); }
   // Sets the elements of the last operand, which is of this type, to `value` before the kernel runs.
   void fill_result(float value, const tensor_type& type) {
-    filled_.emplace(type.shape, std::vector{strides_of(type)});
+    filled_.emplace(type.shape, std::vector<strides>{strides_of(type)});
     value_ = value;
   }
   // Has Berth's own kernel for the request take the library's place in some runs. Their operand 0 holds an element that
