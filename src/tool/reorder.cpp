@@ -57,7 +57,7 @@ void refuse_other_models(const reorder_call& call, const char* kind) {
   }
 }
 
-read_graph read_model(const reorder_call& call, std::string file, bool tflite) {
+read_graph read_bytes_of_model(const reorder_call& call, std::string file, bool tflite) {
   refuse_other_models(call, tflite ? ".tflite" : ".onnx");
   model::shapes_graph m = shapes_of(call, call.file, file, tflite);
   read_graph made{
@@ -76,7 +76,7 @@ read_graph read(const reorder_call& call) {
   const bool input = call.file == "-";
   std::string text;
   if (input || call.file.ends_with(".tflite")) text = model::read_file(call.file);
-  if (model::is_tflite(text)) return read_model(call, std::move(text), true);
+  if (model::is_tflite(text)) return read_bytes_of_model(call, std::move(text), true);
   if (call.file.starts_with("builtin:")) {
     refuse_other_models(call, "none");
     return {.g = read_model_graph(call.file, call.dims).graph};
@@ -84,7 +84,7 @@ read_graph read(const reorder_call& call) {
   // The first line of a trace is an object of JSON; no ONNX file begins so, whose first field is a number.
   const bool trace = text.find_first_not_of(" \t\r\n") == text.find('{') && text.find('{') != std::string::npos;
   if (input ? !trace : names_a_model(call.file)) {
-    return read_model(call, input ? std::move(text) : model::read_file(call.file), false);
+    return read_bytes_of_model(call, input ? std::move(text) : model::read_file(call.file), false);
   }
   if (!call.dims.empty()) throw usage_error("--dim is for models");
   refuse_other_models(call, "none");
