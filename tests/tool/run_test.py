@@ -245,7 +245,7 @@ class Run(unittest.TestCase):
 
     @unittest.skipUnless(MODULES, "oneDNN was not found")
     def test_a_plan_names_the_kernels_whose_workspaces_it_has(self):
-        self.write(model([("Conv", ["x", "w"], ["y"])], [("x", floats(1, 16, 8, 8))], [("y", floats(1, 4, 8, 8))], weights("w", 4, 16, 3, 3)))
+        self.write(model([("Conv", ["x", "w"], ["y"])], [("x", floats(1, 16, 8, 8))], [("y", floats(1, 4, 6, 6))], weights("w", 4, 16, 3, 3)))
         plan = self.path("plan.json")
         self.assertEqual(self.with_kernels("none", "plan", self.model, "--out", plan).returncode, 0)
         with open(plan) as f:
