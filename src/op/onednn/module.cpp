@@ -1,7 +1,7 @@
 // The module's table: the one symbol that it exports.
 #include "op/onednn/primitive.hpp"
 
-// Of the OpenMP that oneDNN runs its threads by, if it does.
+// Asks the OpenMP runtime that oneDNN may use for its threads.
 extern "C" [[gnu::weak]] int omp_get_max_threads();
 
 namespace berth::op::onednn {
