@@ -10,18 +10,21 @@
 
 namespace berth::model {
 
+namespace {
+bool is_there(const op::kernel_library& library, const std::string& model) {
+  if (library.refused) throw input_error(model, library.why_not);
+  return !library.name.empty();
+}
+}  // namespace
+
 lowering::lowering(description m, op::server by)
     : m_{std::move(m)},
       by_{std::move(by)},
+      has_library_{!by_ && is_there(op::get_kernel_library(), m_.source)},
       room_{m_},
-      types_{infer(m_, room_, !by_)},
+      types_{infer(m_, room_, has_library_)},
       outputs_{m_.outputs.begin(), m_.outputs.end()} {
   out_.source = m_.source;
-  if (!by_) {
-    const op::kernel_library& library = op::get_kernel_library();
-    if (library.refused) throw input_error(m_.source, library.why_not);
-    has_library_ = !library.name.empty();
-  }
   for (node& n : m_.nodes) {
     for (const std::string& name : n.inputs) {
       if (!name.empty()) readers_[name].push_back(&n);
