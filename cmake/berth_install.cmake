@@ -70,9 +70,11 @@ foreach(part berth_tool berth_onednn)
     add_dependencies(berth_run ${part})
   endif()
 endforeach()
-if(TARGET berth_onednn)  # its folder says where it goes
-  add_dependencies(berth_installed berth_onednn)
-endif()
+foreach(part berth_onednn berth_preload)  # their folders say where they go
+  if(TARGET ${part})
+    add_dependencies(berth_installed ${part})
+  endif()
+endforeach()
 if(TARGET ascend_simulator)
   add_dependencies(berth_installed ascend_simulator ascend_simulator_old)  # its folder says where they go
 endif()
