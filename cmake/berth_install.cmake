@@ -1,6 +1,6 @@
 # The installation by `cmake --install` and cpack. find_package(berth) provides berth::berth, the core library, which
-# needs only threads. find_package(berth COMPONENTS op model) also provides the static libraries that need others
-# (oneDNN, zlib). pkg-config knows the core and `op`. The target `berth_installed` builds exactly these.
+# needs only threads. find_package(berth COMPONENTS op model) also provides static libraries, the second of which needs
+# zlib. pkg-config knows the core and `op`. The target `berth_installed` builds exactly these.
 include(CMakePackageConfigHelpers)
 set(BERTH_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 add_custom_target(berth_installed DEPENDS berth)
@@ -42,10 +42,6 @@ if(kind STREQUAL "STATIC_LIBRARY")
 endif()
 berth_pkg_config(cmake/berth.pc)
 if(TARGET berth_op)
-  set(BERTH_PC_OP_LIBS "")
-  if(BERTH_ONEDNN)
-    set(BERTH_PC_OP_LIBS " -ldnnl")
-  endif()
   berth_pkg_config(cmake/berth-op.pc)
 endif()
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/berthConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/berthConfigVersion.cmake
@@ -68,6 +64,17 @@ if(TARGET berth_tool)
     add_dependencies(berth_installed berth_manual)
   endif()
 endif()
+add_custom_target(berth_run)  # the command and its module of kernels, for `make run`
+foreach(part berth_tool berth_onednn)
+  if(TARGET ${part})
+    add_dependencies(berth_run ${part})
+  endif()
+endforeach()
+foreach(part berth_onednn berth_preload)  # their folders say where they go
+  if(TARGET ${part})
+    add_dependencies(berth_installed ${part})
+  endif()
+endforeach()
 if(TARGET ascend_simulator)
   add_dependencies(berth_installed ascend_simulator ascend_simulator_old)  # its folder says where they go
 endif()

@@ -1,25 +1,30 @@
 #!/bin/sh
 # Installs the missing Debian packages that building Berth's tool needs. A word adds others:
-#   tests    packages for the tests
+#   run      oneDNN, whose kernels run models faster than Berth's own
+#   python   the same, and packages for the Python module
+#   tests    the same, and packages for the tests
 #   checks   packages for CI's further checks
 #   cross    packages to build and run for other machines
 #   models   packages to fetch models
 #   docs     packages for the API reference
-#   deb      packages to make Debian packages
+#   deb      packages to make Debian packages, oneDNN's and Python's too
 #   browser  the browser that also tests the page of `berth view`
 #   viewer   packages to make the page that reads files in the browser
 set -eu
-packages="g++ cmake ninja-build make python3 pkg-config \
-  libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libcli11-dev zlib1g-dev \
-  libgtest-dev libgmock-dev librapidcheck-dev python3-dev pybind11-dev"
+packages="g++ cmake ninja-build make nlohmann-json3-dev libcli11-dev zlib1g-dev"
+run="libdnnl-dev ocl-icd-opencl-dev"
+python="$run python3-dev pybind11-dev"
 case "${1:-}" in
-  tests) packages="$packages pocl-opencl-icd libvulkan-dev mesa-vulkan-drivers dpkg-dev file libonnx-testdata \
-    python3-fsspec python3-numpy python3-pytest python3-setuptools python3-wheel python3-venv mypy" ;;
+  run) packages="$packages $run" ;;
+  python) packages="$packages $python" ;;
+  tests) packages="$packages $python pkg-config libgtest-dev libgmock-dev librapidcheck-dev pocl-opencl-icd libvulkan-dev \
+    mesa-vulkan-drivers dpkg-dev file libonnx-testdata python3-fsspec python3-numpy python3-pytest python3-setuptools \
+    python3-wheel python3-venv mypy" ;;
   checks) packages="$packages clang clang-format libclang-rt-14-dev lld git" ;;
   cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;
   docs) packages="$packages doxygen" ;;
-  deb) packages="$packages dpkg-dev file" ;;
+  deb) packages="$packages $python dpkg-dev file" ;;
   browser) packages="$packages chromium" ;;
   viewer) packages="$packages emscripten librange-v3-dev" ;;
 esac

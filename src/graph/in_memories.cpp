@@ -12,14 +12,14 @@ namespace berth {
 namespace {
 
 // The part of the problem for one memory: its buffer i is buffer `of[i]` of the whole.
-struct part {
+struct memory_part {
   plan::problem problem;
   std::vector<std::uint32_t> of;
 };
 
 // Divides the buffers by the memory of their values.
-std::vector<part> by_memory(const memories_question& q, liveness& live) {
-  std::vector<part> parts(q.memories.size());
+std::vector<memory_part> by_memory(const memories_question& q, liveness& live) {
+  std::vector<memory_part> parts(q.memories.size());
   const bool alone = parts.size() == 1;
   if (alone) parts[0].problem = std::move(live.problem);
   for (std::size_t m = 0; m < parts.size(); ++m) {
@@ -180,9 +180,9 @@ result<memories_plan> plan_in_memories(const memories_question& q, const plan::o
   made.place_of.resize(q.graph.values.size());
   made.slabs_of.resize(q.memories.size());
   std::vector<place_in_memory> place_of(live.problem.buffers.size());
-  std::vector<part> parts = by_memory(q, live);
+  std::vector<memory_part> parts = by_memory(q, live);
   for (std::size_t m = 0; m < parts.size(); ++m) {
-    part& one = parts[m];
+    memory_part& one = parts[m];
     if (one.problem.buffers.empty()) continue;
     const bool pinned = std::any_of(q.pins.begin(), q.pins.end(), [&](const auto& p) { return q.home[p.value] == m; });
     const auto packed = pack(one.problem, q.memories[m], pinned, search, end);

@@ -21,18 +21,18 @@ using measure = std::function<fit_point(std::int64_t)>;
 
 constexpr bytes block_alignment = 64;  // of a pool on the host (pool.hpp, "Rounding"), and of each weight in its block
 
-bytes sum(const fit_question& q, bytes a, bytes b) {
+bytes sum_within(const fit_question& q, bytes a, bytes b) {
   const auto both = checked_add(a, b);
   if (!both || *both > plan::max_address) throw input_error(q.path, "what it needs exceeds 2^62 bytes");
   return *both;
 }
 
 void complete(const fit_question& q, fit_point& p, bytes arena, bytes lower_bound) {
-  p.activations = arena - std::min(arena, sum(q, p.states, p.workspace));
+  p.activations = arena - std::min(arena, sum_within(q, p.states, p.workspace));
   const bytes weights = align_up(p.weights, block_alignment);
-  p.total = sum(q, weights, align_up(arena, block_alignment));
+  p.total = sum_within(q, weights, align_up(arena, block_alignment));
   p.rounding = p.total - p.weights - arena;
-  p.least_total = sum(q, weights, align_up(lower_bound, block_alignment));
+  p.least_total = sum_within(q, weights, align_up(lower_bound, block_alignment));
   p.fits = p.total <= q.memory;
 }
 
@@ -46,10 +46,10 @@ fit_point of_model(const fit_question& q, std::int64_t value) {
   if (!answer) throw input_error(q.path, answer.error().what);
   fit_point p{.value = value};
   for (const program::constant& c : made.constants) {
-    p.weights = sum(q, p.weights, align_up(made.graph[c.value].size, block_alignment));
+    p.weights = sum_within(q, p.weights, align_up(made.graph[c.value].size, block_alignment));
   }
   for (const berth::value& v : made.graph.values()) {
-    if (v.kind == value_kind::state) p.states = sum(q, p.states, v.size);
+    if (v.kind == value_kind::state) p.states = sum_within(q, p.states, v.size);
   }
   p.workspace = largest_workspace(made);
   complete(q, p, answer->arena(), answer->lower_bound());

@@ -1,13 +1,10 @@
 #include "op/heap_meter.hpp"
 
-#include <link.h>
-
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <new>
 
 #include "berth/op/operation.hpp"
@@ -89,35 +86,12 @@ void give_node(void* p) noexcept {
   lock.clear(std::memory_order_release);
 }
 
-// The code of libdnnl: [begin, end) of its first loaded object; empty until known, and if it is not loaded.
-struct range {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
-};
-
-int note_kernels(dl_phdr_info* object, std::size_t, void* result) {
-  if (std::strstr(object->dlpi_name, "libdnnl") == nullptr) return 0;
-  auto& found = *static_cast<range*>(result);
-  found.begin = object->dlpi_addr;
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const auto& part = object->dlpi_phdr[i];
-    if (part.p_type != PT_LOAD) continue;
-    const std::uintptr_t end = object->dlpi_addr + part.p_vaddr + part.p_memsz;
-    if (end > found.end) found.end = end;
-  }
-  return 1;
-}
-
-const range kernels = [] {
-  range found;
-  dl_iterate_phdr(note_kernels, &found);
-  return found;
-}();
-
 void* allocate(std::size_t alignment, std::size_t size, const void* caller) noexcept {
-  const bool by_kernels = reinterpret_cast<std::uintptr_t>(caller) - kernels.begin < kernels.end - kernels.begin;
-  if (by_kernels && size <= node_bytes && alignment <= alignof(node) &&
-      berth::op::detail::running.load(std::memory_order_relaxed) != 0) {
+  using namespace berth::op::detail;
+  const std::uintptr_t size_of_code = library_code_size.load(std::memory_order_acquire);
+  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(caller) - library_code.load(std::memory_order_relaxed);
+  const bool by_kernels = at < size_of_code;
+  if (by_kernels && size <= node_bytes && alignment <= alignof(node) && running.load(std::memory_order_relaxed) != 0) {
     if (void* p = take_node()) return p;
   }
   heap_count.fetch_add(1, std::memory_order_relaxed);

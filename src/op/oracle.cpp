@@ -61,7 +61,7 @@ V minus(V a, V b) {
   return a - b;
 }
 template <class V>
-V product(V a, V b) {
+V times(V a, V b) {
   if constexpr (std::is_integral_v<V>)
     return static_cast<V>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
   return a * b;
@@ -82,7 +82,7 @@ const std::map<std::string, binary<V>>& binaries() {
   static const auto& all = *new std::map<std::string, binary<V>>{
       {"Add", plus<V>},
       {"Sub", minus<V>},
-      {"Mul", product<V>},
+      {"Mul", times<V>},
       {"Div", quotient<V>},
       {"Max", [](V a, V b) { return a != a || a > b ? a : b; }},
       {"Min", [](V a, V b) { return a != a || a < b ? a : b; }},
@@ -129,10 +129,10 @@ const std::map<std::string, unary<V>>& unaries() {
 
 // Reduces over all dimensions, as a reduction without attributes does; CumSum over the last, as in its trial.
 template <class V>
-bool reduced(const std::string& op, const array<V>& x, array<V>& y) {
+bool reduce_by_name(const std::string& op, const array<V>& x, array<V>& y) {
   static const auto& all = *new std::map<std::string, binary<V>>{
       {"ReduceSum", plus<V>},
-      {"ReduceProd", product<V>},
+      {"ReduceProd", times<V>},
       {"ReduceMax", binaries<V>().at("Max")},
       {"ReduceMin", binaries<V>().at("Min")},
   };
@@ -151,7 +151,7 @@ void multiplied(const array<V>& a, const array<V>& b, array<V>& y) {
     for (std::int64_t k = 0; k < depth; ++k) {
       left.back() = k;
       right[right.size() - 2] = k;
-      sum = plus(sum, product(a.at(left), b.at(right)));
+      sum = plus(sum, times(a.at(left), b.at(right)));
     }
     return sum;
   });
@@ -199,7 +199,7 @@ bool compute(const request& q, const std::vector<array<V>>& in, array<V>& y) {
     joined(in, axis_of(q, 0, rank_of(q, 0)), y);
     return true;
   }
-  return q.attributes.empty() && in.size() == 1 && reduced(q.op, in[0], y);
+  return q.attributes.empty() && in.size() == 1 && reduce_by_name(q.op, in[0], y);
 }
 
 // Returns the value that a type of fewer bits keeps.

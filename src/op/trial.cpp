@@ -29,7 +29,7 @@ struct interval {
 };
 
 // Returns the range of a type, as far as f64 says it; both ends are exact.
-interval limits_of(element type) {
+interval trial_limits_of(element type) {
   const auto of = []<class T>(T) -> interval {
     const double high = static_cast<double>(std::numeric_limits<T>::max());
     const bool beyond = std::is_integral_v<T> && sizeof(T) == 8;  // 2^64 - 1 is none of f64
@@ -54,7 +54,7 @@ interval limits_of(element type) {
 interval range_of(element type, const check_options& o) {
   if (type == element::boolean) return {0, 1};
   const bool whole = !is_real(type);
-  const interval limits = limits_of(type);
+  const interval limits = trial_limits_of(type);
   if (whole && o.low == -1 && o.high == 1) return {limits.low == 0 ? 0.0 : -8.0, 8};  // nobody said otherwise
   if (!(o.low >= limits.low) || !(o.high <= limits.high) || !(o.low <= o.high)) {
     std::array<char, 160> text;

@@ -2,19 +2,16 @@
 
 #include <pybind11/stl.h>
 
-#ifdef BERTH_PYTHON_MODELS
 #include "berth/model/builtin.hpp"
 #include "berth/model/onnx.hpp"
 #include "berth/model/program.hpp"
 #include "model/fit.hpp"
 #include "model/graph_problem.hpp"
-#endif
 
 namespace berth::python {
 
 namespace {
 
-#ifdef BERTH_PYTHON_MODELS
 model::description read_model(const std::string& path, const std::map<std::string, std::int64_t>& dims) {
   if (!path.starts_with("builtin:")) return model::read_onnx(path, dims);
   auto made = model::builtin(path);
@@ -22,7 +19,6 @@ model::description read_model(const std::string& path, const std::map<std::strin
   if (!dims.empty()) refuse(path + " has no dimension called '" + dims.begin()->first + "'");
   return *std::move(made);
 }
-#endif
 
 }  // namespace
 
@@ -35,12 +31,10 @@ std::string path_of(const py::object& path) {
 problem read(const py::object& path, const std::map<std::string, std::int64_t>& dims) {
   const std::string name = path_of(path);
   const py::gil_scoped_release others_run;
-#ifdef BERTH_PYTHON_MODELS
   if (name.starts_with("builtin:") || name.ends_with(".onnx")) {
     const model::program p = model::lower(read_model(name, dims));
     return problem{model::problem_of_graph(name, p.graph, rules::host(), [&p](value_id v) { return p.graph[v].name; })};
   }
-#endif
   if (!dims.empty()) refuse("dims: they are for models");
   model::problem_file file = model::read_problem(name);
   if (file.traffic) refuse(name + ": it has transfers, steps or uses: berth.plan_moves plans it");
@@ -48,7 +42,6 @@ problem read(const py::object& path, const std::map<std::string, std::int64_t>& 
 }
 
 py::dict fit(const py::object& path, const py::object& memory, const py::dict& dims, const std::string& effort) {
-#ifdef BERTH_PYTHON_MODELS
   model::fit_question q{.path = path_of(path), .memory = to_bytes(memory, "memory")};
   q.options = options_of(effort, 0, std::nullopt, 1, false);
   // A copy: a value's own __len__ or __index__ cannot change it.
@@ -82,10 +75,6 @@ py::dict fit(const py::object& path, const py::object& memory, const py::dict& d
   }
   return py::dict("model"_a = q.path, "memory_bytes"_a = q.memory, "dimension"_a = q.dimension,
                   "value"_a = answer.value, "proved"_a = answer.proved, "tried"_a = tried);
-#else
-  (void)path, (void)memory, (void)dims, (void)effort;
-  refuse("berth was built without models (BERTH_ONEDNN)");
-#endif
 }
 
 }  // namespace berth::python

@@ -33,11 +33,9 @@ constexpr verb verbs[] = {
     {"plan", "Offsets for the buffers of a problem, with a proven bound", declare_plan},
     {"media", "Decoding, resizing and inference of an NPU in one block; `berth plan media` is the same", declare_media},
     {"verify", "Checks a plan against its problem", declare_verify},
-#ifdef BERTH_TOOL_RUN
     {"fit", "The largest value of a model's dimension that a memory holds, and what takes it", declare_fit},
     {"run", "A model's memory planned, the model run in it, and what came of it", declare_run},
     {"op", "An operator on made-up data: right, how fast, what it takes", declare_op},
-#endif
     {"bench", "The published table: memory taken one by one, pooled, without copies, all together", declare_bench},
     {"devices", "Every device that can be opened here, and why the others cannot", declare_devices},
     {"memories", "The memories of known targets, for `berth plan --memories`, and where each figure is from",

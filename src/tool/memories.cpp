@@ -15,7 +15,7 @@
 namespace berth::tool {
 namespace {
 
-using json = nlohmann::ordered_json;
+using target_json = nlohmann::ordered_json;
 
 // Parses "sram=256KiB,cost=1,..." into a memory.
 class memory_text {
@@ -96,21 +96,21 @@ class memory_text {
 };
 
 template <class T>
-json json_of(const model::sourced<T>& figure) {
+target_json json_of(const model::sourced<T>& figure) {
   return {{"value", figure.value},
           {"assumed", figure.document.empty()},
-          {"document", figure.document.empty() ? json(nullptr) : json(figure.document)}};
+          {"document", figure.document.empty() ? target_json(nullptr) : target_json(figure.document)}};
 }
 
-json json_of(const model::target& t) {
-  json memories = json::array();
+target_json json_of(const model::target& t) {
+  target_json memories = target_json::array();
   for (const model::target_memory& m : t.memories) {
     memories.push_back({{"name", m.name},
                         {"holds", name(m.contents)},
                         {"size_bytes", json_of(m.size)},
                         {"alignment", json_of(m.alignment)},
                         {"bandwidth_gb_s", json_of(m.bandwidth)},
-                        {"latency_ns", m.contents == model::holds::nothing ? json(nullptr) : json_of(m.latency)},
+                        {"latency_ns", m.contents == model::holds::nothing ? target_json(nullptr) : json_of(m.latency)},
                         {"cost_ns_a_byte", 1 / m.bandwidth.value}});
   }
   return {{"name", t.name}, {"what", t.what}, {"memories", std::move(memories)}};
@@ -179,12 +179,12 @@ std::function<int()> declare_memories(CLI::App& app) {
   auto as_json = std::make_shared<bool>(false);
   app.add_flag("--json", *as_json, "One JSON object on standard output");
   return [as_json] {
-    json all = json::array();
+    target_json all = target_json::array();
     for (const model::target& t : model::targets()) {
       if (!*as_json) print(t);
       all.push_back(json_of(t));
     }
-    if (*as_json) print_json(json{{"targets", std::move(all)}});
+    if (*as_json) print_json(target_json{{"targets", std::move(all)}});
     return static_cast<int>(done);
   };
 }

@@ -6,6 +6,7 @@
 #include "berth/model/builtin.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/program.hpp"
+#include "berth/op/kernels.hpp"
 #include "model/file.hpp"
 #include "model/graph_problem.hpp"
 #include "tool/problem_argument.hpp"
@@ -41,6 +42,7 @@ model::shapes_graph as_it_runs(model::description d) {
   model::program p = model::lower(std::move(d));
   model::shapes_graph whole{std::move(p.graph), {}, {}, {}, {}};
   for (const value& v : whole.graph.values()) whole.names.push_back(v.name);
+  whole.kernels = op::get_kernel_library().called();
   whole.weights = model::weights_of(whole.graph, [&whole](value_id v) { return whole.names[v.index]; });
   return whole;
 }

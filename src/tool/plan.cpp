@@ -106,6 +106,7 @@ std::string more_json(const plan_call& call, const model::problem_file& file, co
     }
     text += ",\"at\":{" + at + "},\"most_bytes\":" + std::to_string(*got.most_bytes);
   }
+  if (!file.kernels.empty()) text += ",\"kernels\":" + nlohmann::json(file.kernels).dump();
   if (!file.notes.empty())
     text += ",\"notes\":" + nlohmann::json(file.notes).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return text;

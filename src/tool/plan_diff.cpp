@@ -56,6 +56,10 @@ plan_diff diff_to(const std::string& former, const model::problem_file& file, co
   d.allowed = *allowed;
   const std::vector<life> old_lives = lives(*before), new_lives = lives(now);
   const peak was = peak_of(old_lives), is = peak_of(new_lives);
+  if (!before->kernels.empty() && before->kernels != now.kernels) {
+    d.kernels_before = before->kernels;
+    d.kernels = now.kernels.empty() ? "none" : now.kernels;
+  }
   d.peak_before = was.size;
   d.peak = is.size;
   d.at_peaks = compare(alive_at(old_lives, was.at), alive_at(new_lives, is.at));
@@ -67,12 +71,13 @@ std::string diff_json(const plan_diff& d) {
   for (const change& c : d.at_peaks) {
     buffers.push_back({{"id", c.what}, {"before", c.before.size}, {"after", c.after.size}});
   }
-  const nlohmann::ordered_json all{{"ok", d.ok()},
-                                   {"arena_before", d.arena_before},
-                                   {"allowed_growth", d.allowed},
-                                   {"peak_before", d.peak_before},
-                                   {"peak", d.peak},
-                                   {"at_peaks", buffers}};
+  nlohmann::ordered_json all{{"ok", d.ok()},
+                             {"arena_before", d.arena_before},
+                             {"allowed_growth", d.allowed},
+                             {"peak_before", d.peak_before},
+                             {"peak", d.peak},
+                             {"at_peaks", buffers}};
+  if (!d.kernels.empty()) all.update({{"kernels_before", d.kernels_before}, {"kernels", d.kernels}});
   return "\"diff\":" + all.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
@@ -83,6 +88,9 @@ void print(const plan_diff& d, const std::string& former) {
   std::printf("  against %s\n", printable(former).c_str());
   std::printf("    arena       %s, %s\n", by.c_str(),
               d.ok() ? "as allowed" : ("more than the " + human(d.allowed) + " allowed").c_str());
+  if (!d.kernels.empty()) {
+    std::printf("    kernels     %s, before %s\n", printable(d.kernels).c_str(), printable(d.kernels_before).c_str());
+  }
   std::printf("    alive       %s at the peak, before %s%s\n", human_exactly(d.peak).c_str(),
               human_exactly(d.peak_before).c_str(), d.at_peaks.empty() ? "; the same buffers" : ", of which");
   print(d.at_peaks, most);

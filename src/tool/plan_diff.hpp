@@ -14,7 +14,8 @@ struct plan_diff {
   bytes arena = 0;
   bytes allowed = 0;  // growth of the arena
   bytes peak_before = 0;
-  bytes peak = 0;                // alive at once; of lifetimes with gaps from the first to the last
+  bytes peak = 0;                           // alive at once; of lifetimes with gaps from the first to the last
+  std::string kernels_before{}, kernels{};  // of plans with workspaces of different kernels; else empty
   std::vector<change> at_peaks;  // each buffer's bytes at the one peak and the other; they add up to the peak's growth
 
   [[nodiscard]] bool ok() const noexcept { return arena <= arena_before || arena - arena_before <= allowed; }

@@ -126,6 +126,7 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
                                    : ", stopped by the deadline");
   if (!call.out.empty()) std::printf("  written to    %s\n", printable(call.out).c_str());
   if (!call.problem.empty()) std::printf("  problem       %s\n", printable(call.problem).c_str());
+  if (!file.kernels.empty()) std::printf("  kernels       %s, whose workspaces are planned\n", file.kernels.c_str());
   for (const std::string& note : file.notes) std::printf("  note          %s\n", printable(note).c_str());
 }
 

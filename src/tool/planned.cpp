@@ -30,7 +30,8 @@ plan_facts facts_of(const model::problem_file& file, const plan::plan& answer) {
           .no_reuse = model::no_reuse_bytes(file),
           .optimal = answer.optimal(),
           .solver = std::string{answer.solver},
-          .buffers = model::rectangles_of(file, answer)};
+          .buffers = model::rectangles_of(file, answer),
+          .kernels = file.kernels};
 }
 
 void claim_only_what_counts(const model::problem_file& file, plan::plan& answer) {

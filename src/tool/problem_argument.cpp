@@ -4,13 +4,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tool/command_line.hpp"
-#include "tool/printable.hpp"
-
-#ifdef BERTH_TOOL_RUN
 #include "model/graph_problem.hpp"
+#include "tool/command_line.hpp"
 #include "tool/model_argument.hpp"
-#endif
+#include "tool/printable.hpp"
 
 namespace berth::tool {
 
@@ -43,15 +40,6 @@ model::dimensions dimensions_of(const std::vector<std::string>& dims) {
   return said;
 }
 
-bool is_model(const std::string& argument) {
-#ifdef BERTH_TOOL_RUN
-  return names_a_model(argument);
-#else
-  (void)argument;
-  return false;
-#endif
-}
-
 std::string file_name(const std::string& path) {
   if (path == "-") return "standard input";
   const std::string name = printable(std::filesystem::path{path}.filename().string());
@@ -69,7 +57,6 @@ model::problem_file read_problem_arguments(const std::vector<std::string>& argum
   }
   if (arguments.size() > 1) throw usage_error("several files: only with --pipeline");
   const std::string& argument = arguments.front();
-#ifdef BERTH_TOOL_RUN
   if (names_a_model(argument)) {
     // Uses are those of a chip, which has neither this host's kernels nor its alignment.
     const bool here = what == model::reads::buffers;
@@ -78,10 +65,10 @@ model::problem_file read_problem_arguments(const std::vector<std::string>& argum
         argument, m.graph, here ? rules::host() : rules::unconstrained(), [&m](value_id v) { return m.names[v.index]; },
         here ? nullptr : &m.weights);
     file.notes = std::move(m.notes);
+    file.kernels = std::move(m.kernels);
     file.counts_all = m.counts_all;
     return file;
   }
-#endif
   const model::dimensions said = dimensions_of(dims);
   return what == model::reads::uses ? model::read_uses(argument, said) : model::read_problem(argument, said);
 }

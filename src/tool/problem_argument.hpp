@@ -20,9 +20,6 @@ void add_dim_option(CLI::App& app, std::vector<std::string>& dims);
 // Returns the sizes of "name=N" each. Throws usage_error.
 [[nodiscard]] model::dimensions dimensions_of(const std::vector<std::string>& dims);
 
-// Returns whether it is a model rather than a file of a problem: builtin:NAME or FILE.onnx, if built with models.
-[[nodiscard]] bool is_model(const std::string& argument);
-
 // Returns the last part of a path, printable and short: for titles and lines of progress.
 [[nodiscard]] std::string file_name(const std::string& path);
 

@@ -19,16 +19,13 @@
 #include "model/file.hpp"
 #include "model/files/readers.hpp"
 #include "model/tflite_order.hpp"
+#include "tool/model_argument.hpp"
 #include "tool/output.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
-
-#ifdef BERTH_TOOL_RUN
-#include "tool/model_argument.hpp"
-#endif
 
 namespace berth::tool {
 namespace {
@@ -51,11 +48,7 @@ bool writes_a_model(const reorder_call& call) {
 
 model::shapes_graph shapes_of(const reorder_call& call, const std::string& path, const std::string& file, bool tflite) {
   if (tflite) return model::read_tflite_shapes(path, file, dimensions_of(call.dims));
-#ifdef BERTH_TOOL_RUN
   return read_onnx_graph(path, file, !writes_a_model(call), call.dims);
-#else
-  throw usage_error(path + ": ONNX models need a build with operators");
-#endif
 }
 
 void refuse_other_models(const reorder_call& call, const char* kind) {
@@ -64,7 +57,7 @@ void refuse_other_models(const reorder_call& call, const char* kind) {
   }
 }
 
-read_graph read_model(const reorder_call& call, std::string file, bool tflite) {
+read_graph read_bytes_of_model(const reorder_call& call, std::string file, bool tflite) {
   refuse_other_models(call, tflite ? ".tflite" : ".onnx");
   model::shapes_graph m = shapes_of(call, call.file, file, tflite);
   read_graph made{
@@ -83,8 +76,7 @@ read_graph read(const reorder_call& call) {
   const bool input = call.file == "-";
   std::string text;
   if (input || call.file.ends_with(".tflite")) text = model::read_file(call.file);
-  if (model::is_tflite(text)) return read_model(call, std::move(text), true);
-#ifdef BERTH_TOOL_RUN
+  if (model::is_tflite(text)) return read_bytes_of_model(call, std::move(text), true);
   if (call.file.starts_with("builtin:")) {
     refuse_other_models(call, "none");
     return {.g = read_model_graph(call.file, call.dims).graph};
@@ -92,9 +84,8 @@ read_graph read(const reorder_call& call) {
   // The first line of a trace is an object of JSON; no ONNX file begins so, whose first field is a number.
   const bool trace = text.find_first_not_of(" \t\r\n") == text.find('{') && text.find('{') != std::string::npos;
   if (input ? !trace : names_a_model(call.file)) {
-    return read_model(call, input ? std::move(text) : model::read_file(call.file), false);
+    return read_bytes_of_model(call, input ? std::move(text) : model::read_file(call.file), false);
   }
-#endif
   if (!call.dims.empty()) throw usage_error("--dim is for models");
   refuse_other_models(call, "none");
   if (!input && !call.file.ends_with(".jsonl") && !call.file.ends_with(".jsonl.gz")) {
@@ -247,11 +238,7 @@ reordered run_again(const read_graph& input, const std::optional<schedule::trans
 // Returns the file in the order found.
 std::string in_new_order(const reorder_call& call, const read_graph& input, const reordered& found) {
   if (input.tflite) return model::tflite_in_order(call.file, input.file, found.steps);
-#ifdef BERTH_TOOL_RUN
   return model::onnx_in_order(call.file, input.file, input.shapes, found.steps);
-#else
-  return {};
-#endif
 }
 
 // Writes the file in the order found. Returns false, and writes nothing, if the file would not be read as planned.

@@ -24,6 +24,7 @@
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
 #include "berth/op/device_operators.hpp"
+#include "berth/op/kernels.hpp"
 #include "berth/op/operator.hpp"
 #include "berth/schedule/order.hpp"
 #include "op/heap_meter.hpp"
@@ -88,6 +89,7 @@ struct output_report {
 
 struct run_report {
   std::string model, device;
+  op::kernel_library kernels;  // on the host
   std::size_t nodes = 0;
   std::vector<output_report> outputs;
   bytes arena = 0, lower_bound = 0, no_reuse = 0, weights = 0, workspace = 0, per_tensor_peak = 0, peak_rss = 0;
@@ -268,6 +270,7 @@ run_report run_model(const run_call& c, progress_line& line) {
     auto by = op::device_server(where);
     if (!by) throw usage_error("--device " + c.device + ": " + by.error().what);
     r.on_host = !*by;
+    if (r.on_host) r.kernels = op::get_kernel_library();
     line.stage("reading " + file_name(c.model));
     model::program p = model::lower(read_model(c.model, c.dims), *std::move(by));
     require_room_for_inputs(c, p);
@@ -313,6 +316,7 @@ nlohmann::ordered_json to_json(const run_report& r) {
   nlohmann::ordered_json j;
   j["model"] = r.model;
   j["device"] = r.device;
+  if (r.on_host) j["kernels"] = r.kernels.called();
   j["nodes"] = r.nodes;
   j["outputs"] = nlohmann::json::array();
   for (const auto& o : r.outputs) {
@@ -370,6 +374,7 @@ void print_table(const run_report& r) {
     return std::string{text};
   };
   std::printf("%s on %s\n", printable(r.model).c_str(), printable(r.device).c_str());
+  if (r.on_host) row("kernels", "", r.kernels.called() + (r.kernels.why_not.empty() ? "" : ": " + r.kernels.why_not));
   row("arena", human(r.arena), r.arena == r.lower_bound ? "equals the lower bound: no plan is smaller" : "");
   row("lower bound", human(r.lower_bound));
   row("without reuse", human(r.no_reuse), times(r.no_reuse, r.arena));

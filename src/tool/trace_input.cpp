@@ -10,6 +10,7 @@
 #include "model/files/json_fields.hpp"
 #include "model/files/readers.hpp"
 #include "model/files/text.hpp"
+#include "tool/model_argument.hpp"
 #include "tool/planned.hpp"
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
@@ -51,6 +52,7 @@ plan_facts read_plan_facts(const json_value& root) {
     sum += r.size;
     plan.buffers.push_back(std::move(r));
   }
+  if (const auto kernels = root.find("kernels")) plan.kernels = kernels->as_id();
   const auto no_reuse = root.find("no_reuse_bytes");
   plan.no_reuse = no_reuse ? no_reuse->as_bytes() : sum;
   return plan;
@@ -322,7 +324,7 @@ trace_input read_trace_input(const std::string& path) try {
 
 shown_input read_shown_input(const std::string& argument, const std::vector<std::string>& dims, progress_line& line) {
   line.stage("reading " + file_name(argument));
-  if (is_model(argument) || !dims.empty()) {
+  if (names_a_model(argument) || !dims.empty()) {
     const model::problem_file file = read_problem_arguments({argument}, false, dims);
     line.stage("planning");
     return facts_planned(file, line);

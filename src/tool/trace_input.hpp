@@ -25,6 +25,7 @@ struct plan_facts {
   bool optimal = false;
   std::string solver;
   std::vector<trace::rectangle> buffers;  // inside the arena
+  std::string kernels = {};               // as problem_file has them; empty: not said
 };
 
 // Returns the picture of a plan; the title is left to the caller.

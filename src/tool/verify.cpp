@@ -89,6 +89,7 @@ int verify_file(const verify_call& call) {
   // A plan of a problem with dimensions is an order, which holds for all values, and its offsets at the largest.
   plan::symbolic_plan symbolic;
   if (file.symbolic) symbolic = model::read_symbolic_plan(plan_path, file);
+  const std::size_t notes = file.notes.size();
   const plan::plan answer = file.symbolic ? symbolic.most : model::read_plan(plan_path, file);
   auto found = plan::verify(file.problem, answer);
   if (!found && file.symbolic) found = plan::verify(file.problem, *file.symbolic, symbolic);
@@ -125,6 +126,10 @@ int verify_file(const verify_call& call) {
     report["ok"] = ok;
   }
   line.reset();
+  if (file.notes.size() > notes) {
+    report["note"] = file.notes.back();
+    text += "; " + file.notes.back();
+  }
   print(report, text, call.json);
   return ok ? done : answer_is_no;
 }

@@ -27,9 +27,6 @@ outside core ""
 if [ -d "$place/prefix/include/berth/model" ]; then outside files model; fi
 # What an optional component needs is not there: it is missing, and nothing else.
 outside without_files "OPTIONAL_COMPONENTS;model" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
-if [ -d "$place/prefix/include/berth/op" ]; then
-  outside without_op "OPTIONAL_COMPONENTS;model" -DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON
-fi
 # A project in C alone.
 mkdir "$place/c_alone"
 cat >"$place/c_alone/CMakeLists.txt" <<END

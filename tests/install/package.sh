@@ -26,6 +26,11 @@ if [ -e "$2/bin/berth" ]; then
   expected=$((expected + 1))
   has berth bin/berth share/man/man1/berth.1
 fi
+if [ -n "$(find "$2" -path "*/lib*/berth/berth_onednn.so" -print -quit)" ]; then
+  expected=$((expected + 1))
+  has berth-onednn 'lib/.*berth/berth_onednn.so'
+  dpkg-deb -f berth_[0-9]*.deb Depends | grep -q dnnl && { echo "package: berth needs oneDNN"; exit 1; }
+fi
 if [ -d "$2/python/berth" ]; then
   expected=$((expected + 1))
   has python3-berth 'lib/python3.*/dist-packages/berth/__init__.py'

@@ -7,6 +7,7 @@
 #include "berth/device/device.hpp"
 #include "berth/model/builtin.hpp"
 #include "berth/model/runner.hpp"
+#include "berth/op/kernels.hpp"
 #include "op/heap_meter.hpp"
 
 namespace {
@@ -42,7 +43,7 @@ TEST_P(steady_state, a_run_allocates_nothing) {
   run();
   run();
   EXPECT_EQ(op::heap_calls_so_far().heap, before.heap);
-  EXPECT_GT(op::heap_calls_so_far().kernel_nodes, before.kernel_nodes);
+  EXPECT_EQ(op::heap_calls_so_far().kernel_nodes > before.kernel_nodes, !op::get_kernel_library().name.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(builtins, steady_state, testing::Values("builtin:mobilenet", "builtin:transformer"),

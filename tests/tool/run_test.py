@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """`berth run` on a model written here: one Relu over [n, 8]. usage: run_test.py BERTH"""
+import ctypes.util
+import glob
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -11,6 +14,7 @@ import unittest
 from protobuf import field
 
 BERTH = sys.argv.pop(1)
+MODULES = glob.glob(os.path.join(os.path.dirname(BERTH), "../lib/**/berth_onednn.so"), recursive=True)
 
 
 def tensor(element, *dims):
@@ -205,6 +209,53 @@ class Run(unittest.TestCase):
         self.assertEqual((got.returncode, got.stderr), (0, ""))
         answer = json.loads(got.stdout)
         self.assertEqual((answer["outputs"][0]["shape"], answer["arena_bytes"], answer["leaks"]), ([4, 8], 128, 0))
+
+    def with_kernels(self, kernels, *args):
+        return subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60, env={**os.environ, "BERTH_ONEDNN": kernels})
+
+    def test_models_run_without_a_library_of_kernels(self):
+        own = json.loads(self.with_kernels("none", "run", self.model, "--dim", "n=4", "--json").stdout)
+        self.assertEqual((own["kernels"], own["allocations_in_steady_state"]), ("Berth's own", 0))
+        self.assertIn("Berth's own: BERTH_ONEDNN=none", self.with_kernels("none", "run", self.model, "--dim", "n=4").stdout)
+        found = json.loads(self.with_kernels("", "run", self.model, "--dim", "n=4", "--json").stdout)
+        self.assertEqual(found["outputs"], own["outputs"])
+        self.assertRegex(found["kernels"], r"^oneDNN \d.*, threads: \d+$" if MODULES else "^Berth's own$")
+
+    def test_a_module_that_cannot_be_used_ends_the_command(self):
+        wrong = [(self.path("missing.so"), "cannot open shared object file"), (self.model, "relu.onnx: "),
+                 (ctypes.util.find_library("z"), "cannot open shared object file")]
+        with open("/proc/self/maps") as maps:
+            some = re.search(r"/\S+/libc\.so\S*", maps.read())
+        wrong.append((some[0], "not a module of Berth's kernels"))
+        if MODULES:
+            with open(MODULES[0], "rb") as f:
+                module = f.read()
+            other, count = re.subn(rb"(\d+\.\d+\.\d+-)[0-9a-f]{12}\0", rb"\g<1>000000000000\0", module)
+            self.assertEqual(count, 1)
+            with open(self.path("other.so"), "wb") as f:
+                f.write(other)
+            wrong.append((self.path("other.so"), "of another version of Berth"))
+        for file, says in wrong:
+            got = self.with_kernels(file, "run", self.model, "--dim", "n=4")
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), got)
+            self.assertIn("BERTH_ONEDNN: ", got.stderr)
+            self.assertIn(says, got.stderr)
+            planned = json.loads(self.with_kernels(file, "plan", self.model, "--dim", "n=4", "--json").stdout)
+            self.assertIn("BERTH_ONEDNN: ", planned["notes"][0])
+
+    @unittest.skipUnless(MODULES, "oneDNN was not found")
+    def test_a_plan_names_the_kernels_whose_workspaces_it_has(self):
+        self.write(model([("Conv", ["x", "w"], ["y"])], [("x", floats(1, 16, 8, 8))], [("y", floats(1, 4, 6, 6))], weights("w", 4, 16, 3, 3)))
+        plan = self.path("plan.json")
+        self.assertEqual(self.with_kernels("none", "plan", self.model, "--out", plan).returncode, 0)
+        with open(plan) as f:
+            self.assertEqual(json.load(f)["kernels"], "Berth's own")
+        self.assertEqual(self.with_kernels("none", "verify", self.model, plan).stdout, "ok\n")
+        got = self.with_kernels("", "verify", self.model, plan)
+        self.assertIn("workspaces of Berth's own, here are those of oneDNN", got.stdout + got.stderr)
+        diff = json.loads(self.with_kernels("", "plan", self.model, "--diff", plan, "--growth", "1MiB", "--json").stdout)["diff"]
+        self.assertEqual(diff["kernels_before"], "Berth's own")
+        self.assertIn("oneDNN", diff["kernels"])
 
     def test_what_is_too_large_says_how_much_and_what_for(self):
         with open(self.model, "wb") as f:

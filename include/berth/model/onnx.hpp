@@ -54,6 +54,8 @@ struct shapes_graph {
   std::vector<std::uint32_t> once = {};
   // Constants that nodes of the graph read. Constants that only sub-graphs read are missing.
   std::vector<model_weight> weights = {};
+  // The kernels whose workspaces the graph has (op::kernel_library); empty: it has none.
+  std::string kernels = {};
   // False: a note names memory that is not counted, so that no plan is proved to be the least.
   bool counts_all = true;
 };

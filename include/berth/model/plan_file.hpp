@@ -34,8 +34,9 @@ namespace berth::model {
 
 // Reads a plan of `file`'s problem, JSON or CSV, as written above. Makes the problem in `file` stricter by the rules of
 // the plan, if it names any: verify() then judges under both. A buffer that the plan does not place makes `offsets`
-// empty, so that verify() rejects it. Throws input_error, and `file` is then not to be used. It is not a plan, or one
-// of other buffers, sizes or pools, or the problem is not valid under its rules.
+// empty, so that verify() rejects it. A plan of a model by other kernels than `file`'s adds a note to `file`. Throws
+// input_error, and `file` is then not to be used. It is not a plan, or one of other buffers, sizes or pools, or the
+// problem is not valid under its rules.
 [[nodiscard]] plan::plan read_plan(const std::string& path, problem_file& file);
 
 // The places of a problem's buffers in a former plan; by buffer, as replan() takes it.

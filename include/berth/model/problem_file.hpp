@@ -54,6 +54,7 @@ struct problem_file {
   std::string rules;                             // made stricter by these since: plans name them
   std::vector<bytes> taken_over;                 // of a graph: sizes of values that lie in other values' buffers
   std::vector<std::string> notes;                // what whoever reads the plan should know of how it was read
+  std::string kernels;                           // of a model that runs here: whose workspaces are among the buffers
   bool counts_all = true;                        // false: a note names memory that is not counted; no plan is optimal
 };
 

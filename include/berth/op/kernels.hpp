@@ -1,5 +1,9 @@
 // The operators: factories of two-phase operations over oneDNN's CPU kernels.
 //
+// oneDNN is not linked. A module, berth_onednn.so, has all code that calls it, and the first factory opens it: the file
+// that the variable BERTH_ONEDNN names, or one beside the program or where Berth is installed ("none": no module).
+// Without a module every factory returns an error, and Berth's own kernels remain (berth/op/operator.hpp).
+//
 // Tensors are f32, described by berth::tensor_type (shape, strides in bytes; no strides: dense row-major). A factory
 // asks oneDNN for the best kernel for these layouts. Operands marked "packed" may get a layout of the kernel's own.
 // Convolutions and pools run fastest on channels-last tensors, which also keeps their workspaces at some KiB
@@ -9,7 +13,7 @@
 // relu without a slope, clip, exp, maximum and minimum of oneDNN make a number of NaN. A check would be a pass of its
 // own over the kernel's results. A softmax is NaN at the element itself alone.
 //
-// Errors of every factory: unsupported (a type, layout or combination that oneDNN has no kernel for).
+// Errors of every factory: unsupported (no module, or a type, layout or combination that oneDNN has no kernel for).
 // Thread-safety: factories may be called from any thread.
 #pragma once
 #pragma GCC visibility push(default)
@@ -18,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "berth/core/result.hpp"
@@ -25,6 +30,16 @@
 #include "berth/op/operation.hpp"
 
 namespace berth::op {
+
+struct kernel_library {
+  // "oneDNN 2.6.3, AVX2, threads: 8": all that workspaces depend on besides the operands; empty: there is none.
+  std::string name{};
+  [[nodiscard]] std::string called() const { return name.empty() ? "Berth's own" : name; }
+  std::string why_not{};  // one line, if there is none
+  bool refused = false;   // BERTH_ONEDNN names a file that cannot be used
+};
+// Returns the library of this process, which stays the same to its end.
+[[nodiscard]] const kernel_library& get_kernel_library();
 
 // Returns the strides in bytes of a dense f32 tensor N C [D] [H] [W] with channels innermost (N [D] [H] [W] C in
 // memory).

@@ -125,6 +125,8 @@ namespace detail {
 // The number of operations that run now, in the whole process. Allocations of the kernel library meanwhile are its own
 // bookkeeping (src/op/heap_meter.cpp).
 inline constinit std::atomic<std::uint32_t> running{0};
+// The library's code: its first byte and its size; 0 until it is opened (src/op/library.cpp).
+inline constinit std::atomic<std::uintptr_t> library_code{0}, library_code_size{0};
 }  // namespace detail
 
 }  // namespace berth::op

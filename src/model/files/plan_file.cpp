@@ -343,6 +343,8 @@ struct places_reader {
   std::unordered_map<std::string_view, plan::index> buffers;
   std::unordered_map<std::string_view, plan::index> pools;
 
+  std::string others;  // tells of a plan for a model by other kernels
+
   const bool of_another;  // what the problem does not have is passed over
 
   places_reader(const std::string& plan_path, const problem_file& f, problem_file* same)
@@ -370,7 +372,7 @@ struct places_reader {
     if (it == buffers.end()) return of_another ? "" : "the problem has no buffer " + quote(r.id);
     const plan::index i = it->second;
     if (placed[i]) return "buffer " + quote(r.id) + " is placed twice";
-    if (!of_another && r.size && *r.size != file.problem.buffers[i].size) return other_size(file, i, *r.size);
+    if (!of_another && r.size && *r.size != file.problem.buffers[i].size) return other_size(file, i, *r.size) + others;
     placed[i] = true;
     answer.offsets[i] = r.offset;
     if (r.pool && !file.problem.memories.empty()) {
@@ -396,6 +398,10 @@ struct places_reader {
     const json_value root{document, "", path, 0};
     require_plan(root);
     if (stricter != nullptr) add_rules_of_plan(root, *stricter);
+    if (const auto f = root.find("kernels"); f && stricter != nullptr && f->as_id() != file.kernels) {
+      if (!file.kernels.empty())
+        others = "; it has workspaces of " + f->as_id() + ", here are those of " + file.kernels;
+    }
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) {
       const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
@@ -535,6 +541,7 @@ plan::plan read_plan(const std::string& path, problem_file& file) {
 plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file) {
   places_reader reader{path, file, &file};
   reader.read(text);
+  if (!reader.others.empty()) file.notes.push_back("the plan was made elsewhere" + reader.others);
   if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
     reader.answer.offsets.clear();
   }

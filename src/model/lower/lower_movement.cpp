@@ -236,7 +236,7 @@ void lowering::lower(const node& n) {
     });
     const bool few = std::all_of(operands.begin(), operands.end(),
                                  [&](std::size_t i) { return q.inputs[i]->shape.size() <= most_library_rank; });
-    const bool known = better != nullptr && some && (better->any_type || (f32 && few && !by_));
+    const bool known = better != nullptr && some && (better->any_type || (f32 && few && has_library_));
     if (known && (this->*better->take)(n)) return;
     plain(n);
   } catch (const op::refusal& why) {

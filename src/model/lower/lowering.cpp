@@ -10,11 +10,19 @@
 
 namespace berth::model {
 
+namespace {
+bool is_there(const op::kernel_library& library, const std::string& model) {
+  if (library.refused) throw input_error(model, library.why_not);
+  return !library.name.empty();
+}
+}  // namespace
+
 lowering::lowering(description m, op::server by)
     : m_{std::move(m)},
       by_{std::move(by)},
+      has_library_{!by_ && is_there(op::get_kernel_library(), m_.source)},
       room_{m_},
-      types_{infer(m_, room_, !by_)},
+      types_{infer(m_, room_, has_library_)},
       outputs_{m_.outputs.begin(), m_.outputs.end()} {
   out_.source = m_.source;
   for (node& n : m_.nodes) {
@@ -139,7 +147,7 @@ op::served lowering::serve(const op::request& q, std::vector<tensor_type> output
 }
 
 op::created lowering::copied(const tensor_type& from, const tensor_type& to) const {
-  if (from.type == element::f32 && !by_) {
+  if (from.type == element::f32 && has_library_) {
     if (op::created made = op::reorder(from, to)) return made;
   }
   return std::move(serve({"Identity", 17, {from}}, {to}).run);

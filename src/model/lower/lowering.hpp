@@ -106,7 +106,8 @@ class lowering {
   [[nodiscard]] op::created copied(const tensor_type& from, const tensor_type& to) const;
 
   description m_;
-  op::server by_;  // empty: the host's kernels
+  op::server by_;     // empty: the host's kernels
+  bool has_library_;  // of the host: oneDNN's kernels before Berth's own
   allowance room_;
   value_types types_;
   std::set<std::string, std::less<>> outputs_;

@@ -140,19 +140,19 @@ sparse_graph::sparse_graph(std::uint32_t vertices, const std::vector<std::pair<s
 
 namespace {
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint32_t not_near = ~std::uint32_t{0};
 
 // Cliques among some vertices of a sparse graph.
 class neighbourhood {
  public:
   neighbourhood(const sparse_graph& graph, const std::vector<std::int64_t>& weights)
-      : graph_{graph}, weights_{weights}, within_(graph.vertices(), none) {}
+      : graph_{graph}, weights_{weights}, within_(graph.vertices(), not_near) {}
 
   // Returns a clique heavier than `floor`; empty if none was found.
   std::vector<std::uint32_t> heaviest(const std::vector<std::uint32_t>& near, std::int64_t floor) {
     for (std::uint32_t k = 0; k < near.size(); ++k) within_[near[k]] = k;
     std::vector<std::uint32_t> found = near.size() <= policy::most_clique_buffers ? searched(near, floor) : taken(near);
-    for (const std::uint32_t u : near) within_[u] = none;
+    for (const std::uint32_t u : near) within_[u] = not_near;
     return found;
   }
 
@@ -166,7 +166,7 @@ class neighbourhood {
       own.push_back(weights_[near[k]]);
       looks_ += near.size() + graph_.of(near[k]).size();
       for (const std::uint32_t u : graph_.of(near[k])) {
-        if (within_[u] != none) some.connect(k, within_[u]);
+        if (within_[u] != not_near) some.connect(k, within_[u]);
       }
     }
     std::vector<std::uint32_t> found = heaviest_clique(some, own, floor, policy::neighbourhood_nodes);
@@ -185,9 +185,9 @@ class neighbourhood {
       goes.assign(near.size(), false);
       looks_ += near.size() + graph_.of(near.front()).size();
       for (const std::uint32_t u : graph_.of(near.front())) {
-        if (within_[u] != none) goes[within_[u]] = true;
+        if (within_[u] != not_near) goes[within_[u]] = true;
       }
-      for (const std::uint32_t u : near) within_[u] = none;
+      for (const std::uint32_t u : near) within_[u] = not_near;
       std::uint32_t kept = 0;
       for (std::uint32_t k = 0; k < near.size(); ++k) {
         if (goes[k]) near[kept++] = near[k];

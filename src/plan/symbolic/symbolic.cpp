@@ -167,13 +167,13 @@ symbolic_plan supports_of(const problem& largest, std::vector<index> order) {
 }
 
 // An order and its arenas at several points, the largest first.
-struct candidate {
+struct rated_order {
   symbolic_plan plan;
   std::vector<bytes> arenas;
   double over = 0;  // the sum of arenas over bounds
 
   // The largest values decide, then all points together.
-  [[nodiscard]] bool better_than(const candidate& other) const {
+  [[nodiscard]] bool better_than(const rated_order& other) const {
     return arenas[0] != other.arenas[0] ? arenas[0] < other.arenas[0] : over < other.over;
   }
 };
@@ -207,8 +207,8 @@ class order_search {
   // By point: the least that every plan needs there. Call before the rest.
   void add_bound(bytes bound) { bounds_.push_back(std::max<bytes>(bound, 1)); }
 
-  candidate rate(std::vector<index> order) {
-    candidate c{supports_of(largest_, std::move(order)), {}, 0};
+  rated_order rate(std::vector<index> order) {
+    rated_order c{supports_of(largest_, std::move(order)), {}, 0};
     for (std::size_t v = 0; v < points_.size(); ++v) {
       c.arenas.push_back(*evaluate(p_, s_, c.plan, points_[v], offsets_));
       c.over += static_cast<double>(c.arenas[v]) / static_cast<double>(bounds_[v]);
@@ -218,7 +218,7 @@ class order_search {
 
   // Takes, at each point in turn, a buffer out of the chain that makes the arena as high as it is. Puts it below the
   // one it rests on, or anywhere. Keeps the order if it is no worse.
-  void improve(candidate& best, effort level, const patience& wait) {
+  void improve(rated_order& best, effort level, const patience& wait) {
     const std::size_t n = p_.buffers.size(), worth = buffers_worth(s_), tries = tries_of(level, worth);
     for (std::size_t k = 0; k < tries && n > 1 && !wait.over(points_.size() * worth); ++k) {
       const std::size_t v = k % points_.size();
@@ -235,7 +235,7 @@ class order_search {
       } else {
         std::rotate(at(to), at(from), at(from) + 1);
       }
-      candidate next = rate(std::move(order));
+      rated_order next = rate(std::move(order));
       if (!best.better_than(next)) best = std::move(next);
     }
   }
@@ -322,13 +322,13 @@ result<symbolic_plan> solve_symbolic(const problem& p, const symbolic_sizes& s, 
   points.resize(plans.size());  // after a stop there are fewer
   order_search search{p, s, points, largest};
   for (const plan& each : plans) search.add_bound(each.lower_bound());
-  std::optional<candidate> best;
+  std::optional<rated_order> best;
   for (const plan& each : plans) {
     if (best && wait.over()) break;
     std::vector<index> order(p.buffers.size());
     std::iota(order.begin(), order.end(), index{0});
     std::stable_sort(order.begin(), order.end(), [&](index a, index b) { return each.offset(a) < each.offset(b); });
-    candidate next = search.rate(std::move(order));
+    rated_order next = search.rate(std::move(order));
     if (!best || next.better_than(*best)) best = std::move(next);
   }
   search.improve(*best, o.work, wait);

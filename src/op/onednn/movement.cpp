@@ -1,13 +1,13 @@
-#include "op/primitive.hpp"
+#include "op/onednn/primitive.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
-created concatenation(std::span<const tensor_type> inputs, const tensor_type& output, int axis) {
+created_kernel concatenation(std::span<const tensor_type> inputs, const tensor_type& output, int axis) {
   // oneDNN numbers the sources from DNNL_ARG_MULTIPLE_SRC on, and what comes behind them from here.
   constexpr std::size_t most = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
   static_assert(most == 1024);
   if (inputs.size() > most) return error{errc::unsupported, "op: no concatenation of more than 1024 tensors"};
-  return guarded("op: no such concatenation", [&]() -> std::unique_ptr<operation> {
+  return guarded("op: no such concatenation", [&]() -> std::unique_ptr<library_kernel> {
     std::vector<dnnl::memory::desc> from;
     for (const tensor_type& input : inputs) from.push_back(descriptor(input));
     const dnnl::memory::desc to = descriptor(output);
@@ -21,8 +21,8 @@ created concatenation(std::span<const tensor_type> inputs, const tensor_type& ou
   });
 }
 
-created reorder(const tensor_type& input, const tensor_type& output) {
-  return guarded("op: no such reorder", [&]() -> std::unique_ptr<operation> {
+created_kernel reorder(const tensor_type& input, const tensor_type& output) {
+  return guarded("op: no such reorder", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), to, primitive_attributes()};
@@ -31,18 +31,16 @@ created reorder(const tensor_type& input, const tensor_type& output) {
   });
 }
 
-created pad(const tensor_type& input, const tensor_type& output, std::vector<std::int64_t> begin, float value) {
-  return guarded("op: no such padding", [&]() -> std::unique_ptr<operation> {
+created_kernel pad(const tensor_type& input, const tensor_type& output, const std::vector<std::int64_t>& begin) {
+  return guarded("op: no such padding", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc whole = descriptor(output);
     if (begin.size() != output.shape.size()) throw dnnl::error{dnnl_invalid_arguments, "berth: begins of another rank"};
     const dnnl::memory::desc inside = whole.submemory_desc(input.shape, begin);
     const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), inside, primitive_attributes()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, inside, {}}};
-    auto made = std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
-    made->fill_first(1, value, output);
-    return made;
+    return std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
   });
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

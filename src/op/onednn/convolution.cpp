@@ -2,9 +2,9 @@
 #include <array>
 #include <cstring>
 
-#include "op/over_kernels.hpp"
+#include "op/onednn/over_kernels.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
 namespace {
 
@@ -12,8 +12,8 @@ namespace {
 // gemm kernel would lay out those of the whole image in its workspace.
 class gathered_product final : public over_kernels {
  public:
-  gathered_product(const convolution_description& d, std::unique_ptr<operation> product,
-                   std::unique_ptr<operation> then, std::int64_t band)
+  gathered_product(const convolution_description& d, std::unique_ptr<library_kernel> product,
+                   std::unique_ptr<library_kernel> then, std::int64_t band)
       : over_kernels{std::size_t{3} + d.bias + d.accumulate, product_of(d.weights.shape), std::move(product),
                      windows_size(d, band) + sums_size(d, band)},
         then_{std::move(then)},
@@ -29,7 +29,7 @@ class gathered_product final : public over_kernels {
         along_{along_of(d.over, d.output.shape, d.input.shape)} {}
 
   // Returns null for unknown layouts, groups or functions.
-  static std::unique_ptr<operation> made(const convolution_description& d) try {
+  static std::unique_ptr<library_kernel> made(const convolution_description& d) try {
     const std::size_t rank = d.input.shape.size();
     if (d.groups != 1 || rank < 3 || rank > 5 || !is_channels_last(d.input) || !is_channels_last(d.output)) {
       return nullptr;
@@ -43,7 +43,7 @@ class gathered_product final : public over_kernels {
     m.b_constant = true;
     m.bias = d.bias;
     if (!d.accumulate) m.then = d.then;
-    auto product = op::matmul(m);
+    auto product = onednn::matmul(m);
     if (!product) return nullptr;
     auto then = functions_after(d.output, d.accumulate ? d.then : activations{});
     return std::make_unique<gathered_product>(d, *std::move(product), std::move(then), band);
@@ -117,8 +117,8 @@ class gathered_product final : public over_kernels {
     }
   }
 
-  std::unique_ptr<operation> then_;  // where there is an addend
-  std::size_t sums_at_, kernel_at_;  // in the workspace, in floats
+  std::unique_ptr<library_kernel> then_;  // where there is an addend
+  std::size_t sums_at_, kernel_at_;       // in the workspace, in floats
   bool biased_, accumulates_;
   std::int64_t band_, in_, out_, pixels_, window_;
   std::array<along, 3> along_;
@@ -135,8 +135,8 @@ bool reads_only_padding_somewhere(const convolution_description& d) {
   return false;
 }
 
-created convolution(const convolution_description& d) {
-  return guarded("op: no such convolution", [&]() -> std::unique_ptr<operation> {
+created_kernel convolution(const convolution_description& d) {
+  return guarded("op: no such convolution", [&]() -> std::unique_ptr<library_kernel> {
     using dnnl::memory;
     require_countable(d.input, d.over);
     const std::size_t rank = d.input.shape.size();
@@ -184,11 +184,10 @@ created convolution(const convolution_description& d) {
     if (d.bias) operands.push_back({DNNL_ARG_BIAS, bias, {}});
     if (d.accumulate) operands.push_back({0, output, {}});
     operands.push_back({DNNL_ARG_DST, output, {}});
-    const std::size_t last = operands.size() - 1;
     auto made = std::make_unique<primitive_operation>(chosen, convolution_forward{chosen}, std::move(operands));
-    if (d.accumulate) made->copy_first(last - 1, last, d.output);
+    if (d.accumulate) made->sum_in_place();
     return made;
   });
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

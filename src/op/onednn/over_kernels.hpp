@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "op/primitive.hpp"
+#include "op/onednn/primitive.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
 [[nodiscard]] inline std::int64_t product_of(std::span<const std::int64_t> each) {
   std::int64_t n = 1;
@@ -31,13 +31,13 @@ struct along {
 
 // Returns the functions, which run in place on the result and want no workspace; null if there are none. Throws
 // dnnl::error if they have no such kernel.
-[[nodiscard]] std::unique_ptr<operation> functions_after(const tensor_type& output, const activations& then);
+[[nodiscard]] std::unique_ptr<library_kernel> functions_after(const tensor_type& output, const activations& then);
 
 // Returns how many rows of `each` floats to work on at once, of so many: they stay in a core's cache.
 [[nodiscard]] std::int64_t rows_of_a_band(std::int64_t each, std::int64_t rows);
 
 // Operands: input, weights (packed), further ones, output. The weights go to the first kernel, turned.
-class over_kernels : public operation {
+class over_kernels : public library_kernel {
  public:
   [[nodiscard]] const char* kernel() const noexcept override { return first_->kernel(); }
   [[nodiscard]] bytes packed_size(std::size_t k) const noexcept override {
@@ -46,7 +46,7 @@ class over_kernels : public operation {
     return own != 0 ? own : static_cast<bytes>(weights_) * sizeof(float);
   }
   result<void> pack(std::size_t k, const void* plain, void* packed) const override {
-    if (k != 1) return operation::pack(k, plain, packed);
+    if (k != 1) return library_kernel::pack(k, plain, packed);
     std::vector<float> turned(static_cast<std::size_t>(weights_));
     turn(static_cast<const float*>(plain), turned.data());
     if (first_->packed_size(1) != 0) return first_->pack(1, turned.data(), packed);
@@ -56,13 +56,13 @@ class over_kernels : public operation {
 
  protected:
   // `weights`: how many. Workspace: `besides` bytes, then the first kernel's.
-  over_kernels(std::size_t operands, std::int64_t weights, std::unique_ptr<operation> first, bytes besides)
-      : operation{operands, besides + first->workspace()}, first_{std::move(first)}, weights_{weights} {}
+  over_kernels(std::size_t operands, std::int64_t weights, std::unique_ptr<library_kernel> first, bytes besides)
+      : library_kernel{operands, besides + first->workspace()}, first_{std::move(first)}, weights_{weights} {}
 
   // Turns the weights from their type's layout to the one that first_ takes as plain.
   virtual void turn(const float* plain, float* turned) const = 0;
 
-  std::unique_ptr<operation> first_;
+  std::unique_ptr<library_kernel> first_;
   std::int64_t weights_;
   std::span<void* const> at_;
   void* workspace_ = nullptr;
@@ -74,4 +74,4 @@ class over_kernels : public operation {
   }
 };
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

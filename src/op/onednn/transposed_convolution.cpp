@@ -10,9 +10,9 @@
 #include <cstring>
 
 #include "berth/core/contract.hpp"
-#include "op/over_kernels.hpp"
+#include "op/onednn/over_kernels.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
 namespace {
 
@@ -28,14 +28,14 @@ std::size_t operands_of(const description& d) {
 // first.
 class turned_convolution final : public over_kernels {
  public:
-  turned_convolution(const description& d, std::unique_ptr<operation> convolution)
+  turned_convolution(const description& d, std::unique_ptr<library_kernel> convolution)
       : over_kernels{operands_of(d), product_of(d.weights.shape), std::move(convolution), 0},
         groups_{d.groups},
         in_{d.weights.shape[0] / d.groups},
         out_{d.weights.shape[1]},
         window_{weights_ / (d.weights.shape[0] * d.weights.shape[1])} {}
 
-  static std::unique_ptr<operation> made(const description& d) {
+  static std::unique_ptr<library_kernel> made(const description& d) {
     convolution_description c{d.input, {}, d.bias, d.output, d.over, d.groups, false, d.then};
     c.weights = {d.weights.shape, element::f32, 0, {}};
     c.weights.shape[0] = d.output.shape[1];
@@ -49,7 +49,7 @@ class turned_convolution final : public over_kernels {
       if (c.over.pads_begin[i] < 0 || c.over.pads_end[i] < 0) return nullptr;
     }
     c.weights.strides = row_major(c.weights.shape);
-    auto convolution = op::convolution(c);
+    auto convolution = onednn::convolution(c);
     if (!convolution) return nullptr;
     if (!is_generated((*convolution)->kernel())) return nullptr;  // there is a better way, be it the plain one
     return std::make_unique<turned_convolution>(d, *std::move(convolution));
@@ -75,7 +75,7 @@ class turned_convolution final : public over_kernels {
 // the product's already. Windows that overlap or are cut are added up.
 class spread_product final : public over_kernels {
  public:
-  spread_product(const description& d, std::unique_ptr<operation> product, std::unique_ptr<operation> then,
+  spread_product(const description& d, std::unique_ptr<library_kernel> product, std::unique_ptr<library_kernel> then,
                  std::int64_t band)
       : over_kernels{operands_of(d), product_of(d.weights.shape), std::move(product),
                      band_size(d, band) + bias_size(d)},
@@ -89,7 +89,7 @@ class spread_product final : public over_kernels {
         window_{product_of(d.over.kernel)},
         along_{along_of(d.over, d.input.shape, d.output.shape)} {}
 
-  static std::unique_ptr<operation> made(const description& d) {
+  static std::unique_ptr<library_kernel> made(const description& d) {
     if (d.groups != 1) return nullptr;
     const std::int64_t pixels = product_of(d.input.shape) / d.input.shape[1], each = values(d);
     const std::int64_t band = rows_of_a_band(each, pixels);
@@ -98,14 +98,14 @@ class spread_product final : public over_kernels {
     m.b = {{d.input.shape[1], each}, element::f32, 0, {}};
     m.c = {{band, each}, element::f32, 0, {}};
     m.b_constant = true;
-    std::unique_ptr<operation> then;
+    std::unique_ptr<library_kernel> then;
     if (side_by_side(d)) {
       m.then = d.then;
       m.bias = d.bias;
     } else {
       then = functions_after(d.output, d.then);
     }
-    auto product = op::matmul(m);
+    auto product = onednn::matmul(m);
     if (!product) return nullptr;
     return std::make_unique<spread_product>(d, *std::move(product), std::move(then), band);
   }
@@ -215,7 +215,7 @@ class spread_product final : public over_kernels {
     }
   }
 
-  std::unique_ptr<operation> then_;
+  std::unique_ptr<library_kernel> then_;
   bool side_by_side_, biased_;
   std::int64_t band_, in_, out_, batch_, window_;
   std::array<along, 3> along_;
@@ -225,14 +225,14 @@ class spread_product final : public over_kernels {
 // functions.
 class gradient final : public over_kernels {
  public:
-  gradient(const description& d, std::unique_ptr<operation> kernel, std::unique_ptr<operation> then)
+  gradient(const description& d, std::unique_ptr<library_kernel> kernel, std::unique_ptr<library_kernel> then)
       : over_kernels{operands_of(d), product_of(d.weights.shape), std::move(kernel), 0},
         then_{std::move(then)},
         biased_{d.bias},
         out_{d.output.shape[1]},
         pixels_{product_of(d.output.shape) / out_} {}
 
-  static std::unique_ptr<operation> made(const description& d);
+  static std::unique_ptr<library_kernel> made(const description& d);
 
  private:
   void turn(const float* plain, float* same) const override { std::copy_n(plain, weights_, same); }
@@ -264,12 +264,12 @@ class gradient final : public over_kernels {
     for (std::int64_t i = 0; i < left; ++i) y[i] += bias[i];
   }
 
-  std::unique_ptr<operation> then_;
+  std::unique_ptr<library_kernel> then_;
   bool biased_;
   std::int64_t out_, pixels_;
 };
 
-std::unique_ptr<operation> gradient::made(const description& d) {
+std::unique_ptr<library_kernel> gradient::made(const description& d) {
   using dnnl::memory;
   convolution_description back{d.output, d.weights, false, d.input, d.over, d.groups, false, {}};
   for (std::size_t i = 0; i < d.over.kernel.size(); ++i) {
@@ -309,8 +309,8 @@ std::unique_ptr<operation> gradient::made(const description& d) {
 
 }  // namespace
 
-created transposed_convolution(const transposed_convolution_description& d) {
-  return guarded("op: no such transposed convolution", [&]() -> std::unique_ptr<operation> {
+created_kernel transposed_convolution(const transposed_convolution_description& d) {
+  return guarded("op: no such transposed convolution", [&]() -> std::unique_ptr<library_kernel> {
     const std::size_t rank = d.input.shape.size();
     if (rank < 3 || rank > 5 || !is_channels_last(d.input) || !is_channels_last(d.output)) {
       throw dnnl::error{dnnl_unimplemented, "berth: channels lie last, in one to three dimensions"};
@@ -322,7 +322,7 @@ created transposed_convolution(const transposed_convolution_description& d) {
     if (d.weights.shape.size() != rank || d.output.shape.size() != rank || d.groups < 1) {
       throw dnnl::error{dnnl_invalid_arguments, "berth: weights or a result of another rank"};
     }
-    std::unique_ptr<operation> made;
+    std::unique_ptr<library_kernel> made;
     const auto unless_refused = [&](auto&& make) {
       try {
         if (made == nullptr) made = make(d);
@@ -342,4 +342,4 @@ created transposed_convolution(const transposed_convolution_description& d) {
   });
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

@@ -1,9 +1,9 @@
-#include "op/primitive.hpp"
+#include "op/onednn/primitive.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
-created softmax(const tensor_type& input, const tensor_type& output, int axis) {
-  return guarded("op: no such softmax", [&]() -> std::unique_ptr<operation> {
+created_kernel softmax(const tensor_type& input, const tensor_type& output, int axis) {
+  return guarded("op: no such softmax", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     const dnnl::softmax_v2_forward::desc what{dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate,
@@ -14,8 +14,8 @@ created softmax(const tensor_type& input, const tensor_type& output, int axis) {
   });
 }
 
-created layer_normalization(const tensor_type& input, const tensor_type& output, float epsilon) {
-  return guarded("op: no such layer normalization", [&]() -> std::unique_ptr<operation> {
+created_kernel layer_normalization(const tensor_type& input, const tensor_type& output, float epsilon) {
+  return guarded("op: no such layer normalization", [&]() -> std::unique_ptr<library_kernel> {
     if (input.shape.empty()) throw dnnl::error{dnnl_unimplemented, "berth: layer normalization of a scalar"};
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
@@ -32,4 +32,4 @@ created layer_normalization(const tensor_type& input, const tensor_type& output,
   });
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

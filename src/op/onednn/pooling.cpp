@@ -1,12 +1,9 @@
-#include <limits>
+#include "op/onednn/primitive.hpp"
 
-#include "berth/op/operator.hpp"
-#include "op/primitive.hpp"
+namespace berth::op::onednn {
 
-namespace berth::op {
-
-created pooling(pool_kind kind, const tensor_type& input, const tensor_type& output, const window& over) {
-  return guarded("op: no such pooling", [&]() -> std::unique_ptr<operation> {
+created_kernel pooling(pool_kind kind, const tensor_type& input, const tensor_type& output, const window& over) {
+  return guarded("op: no such pooling", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::algorithm algorithm = kind == pool_kind::maximum   ? dnnl::algorithm::pooling_max
                                       : kind == pool_kind::average ? dnnl::algorithm::pooling_avg_exclude_padding
                                                                    : dnnl::algorithm::pooling_avg_include_padding;
@@ -26,20 +23,12 @@ created pooling(pool_kind kind, const tensor_type& input, const tensor_type& out
                                               over.pads_end};
     const dnnl::pooling_v2_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    auto made = std::make_unique<primitive_operation>(chosen, dnnl::pooling_v2_forward{chosen}, std::move(operands));
-    if (kind == pool_kind::maximum) {  // oneDNN's begins at the least number, and passes NaN and -infinity over
-      std::vector<std::int64_t> pads = over.pads_begin;
-      pads.insert(pads.end(), over.pads_end.begin(), over.pads_end.end());
-      const attributes window{
-          {"kernel_shape", over.kernel}, {"strides", over.strides}, {"dilations", over.dilations}, {"pads", pads}};
-      made->replace_below(std::numeric_limits<float>::lowest(), {"MaxPool", 12, {input}, {}, window}, output);
-    }
-    return made;
+    return std::make_unique<primitive_operation>(chosen, dnnl::pooling_v2_forward{chosen}, std::move(operands));
   });
 }
 
-created mean(const tensor_type& input, const tensor_type& output) {
-  return guarded("op: no such reduction", [&]() -> std::unique_ptr<operation> {
+created_kernel mean(const tensor_type& input, const tensor_type& output) {
+  return guarded("op: no such reduction", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     const dnnl::reduction::desc what{dnnl::algorithm::reduction_mean, from, to, 0.0f, 0.0f};
@@ -49,4 +38,4 @@ created mean(const tensor_type& input, const tensor_type& output) {
   });
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

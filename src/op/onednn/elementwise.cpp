@@ -1,10 +1,6 @@
-#include <limits>
+#include "op/onednn/primitive.hpp"
 
-#include "berth/core/contract.hpp"
-#include "berth/op/operator.hpp"
-#include "op/primitive.hpp"
-
-namespace berth::op {
+namespace berth::op::onednn {
 
 namespace {
 dnnl::algorithm algorithm_of(binary_kind kind) {
@@ -18,25 +14,11 @@ dnnl::algorithm algorithm_of(binary_kind kind) {
   }
   return dnnl::algorithm::undef;
 }
-
-// Keeps NaN in the functions for which oneDNN's kernels return a number.
-void keep_nan(primitive_operation& o, const activation& a, const tensor_type& input, const tensor_type& output) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  request q{"", 6, {input}};
-  if (a.kind == activation_kind::exp) q.op = "Exp";
-  if (a.kind == activation_kind::relu && a.alpha == 0) q.op = "Relu";
-  if (a.kind == activation_kind::clip) {
-    q.op = "Clip";
-    q.attributes = {{"min", a.alpha}, {"max", a.beta}};
-  }
-  if (!q.op.empty()) o.replace_below(-infinity, q, output);
-}
 }  // namespace
 
 // One pass over the tensor: the first function is the primitive, the others its post-ops.
-created elementwise(const tensor_type& input, const tensor_type& output, const activations& each) {
-  expects(!each.empty(), "op: elementwise needs a function");
-  return guarded("op: no such elementwise function", [&]() -> std::unique_ptr<operation> {
+created_kernel elementwise(const tensor_type& input, const tensor_type& output, const activations& each) {
+  return guarded("op: no such elementwise function", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     if (from != to) throw dnnl::error{dnnl_unimplemented, "berth: elementwise keeps the layout"};
@@ -50,15 +32,13 @@ created elementwise(const tensor_type& input, const tensor_type& output, const a
     const dnnl::eltwise_forward::desc what{dnnl::prop_kind::forward_inference, kind, from, alpha, beta};
     const dnnl::eltwise_forward::primitive_desc chosen{what, primitive_attributes(rest), cpu()};
     std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    auto made = std::make_unique<primitive_operation>(chosen, dnnl::eltwise_forward{chosen}, std::move(operands));
-    if (each.size() == 1) keep_nan(*made, each[0], input, output);
-    return made;
+    return std::make_unique<primitive_operation>(chosen, dnnl::eltwise_forward{chosen}, std::move(operands));
   });
 }
 
-created binary(binary_kind kind, const tensor_type& a, const tensor_type& b, const tensor_type& output,
-               const activations& then) {
-  return guarded("op: no such binary operation", [&]() -> std::unique_ptr<operation> {
+created_kernel binary(binary_kind kind, const tensor_type& a, const tensor_type& b, const tensor_type& output,
+                      const activations& then) {
+  return guarded("op: no such binary operation", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc left = descriptor(a);
     const dnnl::memory::desc right = descriptor(b);
     const dnnl::memory::desc to = descriptor(output);
@@ -68,14 +48,8 @@ created binary(binary_kind kind, const tensor_type& a, const tensor_type& b, con
     const dnnl::binary::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
     std::vector<primitive_operation::operand> operands{
         {DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}};
-    auto made = std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
-    // NaN of the second operand passes, that of the first does not.
-    const bool most = kind == binary_kind::maximum, least = kind == binary_kind::minimum;
-    if ((most || least) && then.empty()) {
-      made->replace_below(-std::numeric_limits<float>::infinity(), {most ? "Max" : "Min", 8, {a, b}}, output);
-    }
-    return made;
+    return std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
   });
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

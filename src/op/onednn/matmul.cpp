@@ -3,15 +3,15 @@
 #include <cmath>
 #include <cstring>
 
-#include "op/primitive.hpp"
+#include "op/onednn/primitive.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
 namespace {
 
 // Makes rows times a constant matrix a convolution with a window of one. The rows are the pixels of an image whose
 // channels lie innermost, and the kernels for those allocate nothing. Returns null if there is none.
-std::unique_ptr<operation> as_convolution(const matmul_description& d, const dnnl::post_ops& ops) try {
+std::unique_ptr<library_kernel> as_convolution(const matmul_description& d, const dnnl::post_ops& ops) try {
   using dnnl::memory;
   const std::int64_t m = d.a.shape[0], k = d.a.shape[1], n = d.c.shape[1];
   const auto f32 = memory::data_type::f32;
@@ -64,9 +64,10 @@ float applied(const activation& f, float x) {
 
 // A product of Berth's own, over any strides of a and b and broadcast batches; c is row-major. It copies a panel of b
 // onto the stack, so that the innermost loop runs over neighbours at any strides. Sums are f32, as oneDNN's.
-class own_product final : public operation {
+class own_product final : public library_kernel {
  public:
-  explicit own_product(const matmul_description& d) : operation{d.bias ? std::size_t{4} : std::size_t{3}, 0}, d_{d} {
+  explicit own_product(const matmul_description& d)
+      : library_kernel{d.bias ? std::size_t{4} : std::size_t{3}, 0}, d_{d} {
     for (tensor_type* t : {&d_.a, &d_.b}) {
       if (t->strides.empty()) t->strides = row_major(t->shape);
     }
@@ -165,8 +166,8 @@ bool is_product(const matmul_description& d) {
 
 }  // namespace
 
-created matmul(const matmul_description& d) {
-  return guarded("op: no such matrix product", [&]() -> std::unique_ptr<operation> {
+created_kernel matmul(const matmul_description& d) {
+  return guarded("op: no such matrix product", [&]() -> std::unique_ptr<library_kernel> {
     using dnnl::memory;
     if (!is_product(d)) throw dnnl::error{dnnl_invalid_arguments, "shapes"};
     const memory::desc a = descriptor(d.a, ones::row_major);
@@ -192,7 +193,7 @@ created matmul(const matmul_description& d) {
     if (allocates(chosen.impl_info_str())) {
       const bool dense =
           a == dense_descriptor(d.a.shape) && b == dense_descriptor(d.b.shape) && c == dense_descriptor(d.c.shape);
-      std::unique_ptr<operation> other;
+      std::unique_ptr<library_kernel> other;
       if (d.b_constant && d.a.shape.size() == 2 && dense) other = as_convolution(d, ops);
       if (other == nullptr && c == dense_descriptor(d.c.shape)) other = std::make_unique<own_product>(d);
       if (other != nullptr) return other;
@@ -207,4 +208,4 @@ created matmul(const matmul_description& d) {
   });
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

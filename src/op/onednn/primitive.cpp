@@ -1,13 +1,11 @@
-#include "op/primitive.hpp"
+#include "op/onednn/primitive.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "berth/core/contract.hpp"
-#include "berth/op/operator.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
 namespace {
 
@@ -27,44 +25,6 @@ dnnl::stream& queue() {
   return s;
 }
 
-bool all_at_least(const std::byte* row, std::int64_t stride, std::int64_t count, float least) {
-  const auto element = [&](std::int64_t i) {
-    float x;
-    std::memcpy(&x, row + i * stride, sizeof x);
-    return x;
-  };
-  if (stride != element_bytes) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (!(element(i) >= least)) return false;
-    }
-    return true;
-  }
-  const auto* const x = reinterpret_cast<const float*>(row);
-  constexpr std::int64_t block = 4096;  // within which nothing is decided, so that the loop is one of vectors
-  for (std::int64_t begin = 0; begin < count; begin += block) {
-    int below = 0;
-    for (std::int64_t i = begin; i < std::min(count, begin + block); ++i) below |= !(x[i] >= least);
-    if (below != 0) return false;
-  }
-  return true;
-}
-
-void fill_row(std::byte* to, std::int64_t stride, std::int64_t count, float value) {
-  if (stride == element_bytes) {
-    std::fill_n(reinterpret_cast<float*>(to), count, value);
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, &value, sizeof value);
-}
-
-void copy_row(const std::byte* from, std::byte* to, std::int64_t stride, std::int64_t count) {
-  if (stride == element_bytes) {
-    std::memcpy(to, from, static_cast<std::size_t>(count * element_bytes));
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, from + i * stride, sizeof(float));
-}
-
 }  // namespace
 
 bool allocates(const char* kernel) {
@@ -82,23 +42,6 @@ bool is_generated(const char* kernel) {
 dnnl::engine& cpu() {
   static auto& e = *new dnnl::engine{dnnl::engine::kind::cpu, 0};
   return e;
-}
-
-std::vector<std::int64_t> row_major(std::span<const std::int64_t> sizes) {
-  std::vector<std::int64_t> by(sizes.size());
-  std::int64_t next = element_bytes;
-  for (std::size_t d = sizes.size(); d-- > 0; next *= sizes[d]) by[d] = next;
-  return by;
-}
-
-std::vector<std::int64_t> channels_last(std::span<const std::int64_t> sizes) {
-  if (sizes.size() < 3) return row_major(sizes);
-  std::vector<std::int64_t> by(sizes.size());
-  by[1] = element_bytes;
-  std::int64_t next = element_bytes * sizes[1];
-  for (std::size_t d = sizes.size(); d-- > 2; next *= sizes[d]) by[d] = next;
-  by[0] = next;
-  return by;
 }
 
 namespace {
@@ -188,10 +131,11 @@ dnnl::primitive_attr primitive_attributes(const dnnl::post_ops& ops) {
 
 primitive_operation::primitive_operation(dnnl::primitive p, std::vector<operand> operands,
                                          const dnnl::memory::desc& scratchpad, const char* kernel)
-    : operation{operands.size(), scratchpad.get_size()},
+    : library_kernel{operands.size(), scratchpad.get_size()},
       primitive_{std::move(p)},
       operands_{std::move(operands)},
       memories_(operands_.size()),
+      at_(operands_.size()),
       kernel_{kernel} {
   arguments_.reserve(operands_.size() + 1);
   for (std::size_t i = 0; i < operands_.size(); ++i) {
@@ -205,30 +149,13 @@ primitive_operation::primitive_operation(dnnl::primitive p, std::vector<operand>
   }
 }
 
-void primitive_operation::copy_first(std::size_t from, std::size_t to, const tensor_type& type) {
-  copy_ = {from, to, nest{type.shape, {strides_of(type), strides_of(type)}}};
-}
-
-void primitive_operation::fill_first(std::size_t to, float value, const tensor_type& type) {
-  fill_ = {to, nest{type.shape, {strides_of(type)}}, value};
-}
-
-void primitive_operation::replace_below(float least, const request& q, const tensor_type& output) {
-  try {
-    looked_at_ = nest{q.inputs[0]->shape, {strides_of(*q.inputs[0])}};
-    instead_ = serve(q, {output}).run;
-    least_ = least;
-  } catch (const refusal&) {  // in a layout that only the primitive knows
-  }
-}
-
 bytes primitive_operation::packed_size(std::size_t k) const noexcept {
   return operands_[k].plain ? operands_[k].descriptor.get_size() : 0;
 }
 
 result<void> primitive_operation::pack(std::size_t k, const void* plain, void* packed) const {
   const auto& o = operands_[k];
-  if (!o.plain) return operation::pack(k, plain, packed);
+  if (!o.plain) return library_kernel::pack(k, plain, packed);
   try {
     dnnl::memory from{*o.plain, cpu(), const_cast<void*>(plain)};
     dnnl::memory to{o.descriptor, cpu(), packed};
@@ -240,40 +167,21 @@ result<void> primitive_operation::pack(std::size_t k, const void* plain, void* p
   }
 }
 
+// An address that stays is not set again: oneDNN would clear the padding of packed weights each time.
 void primitive_operation::bind(std::span<void* const> addresses, void* workspace) noexcept {
-  const auto set = [](const dnnl::memory& memory, void* address) {
+  const auto set = [](const dnnl::memory& memory, void*& known, void* address) {
+    if (!memory || known == address) return;
     expects(dnnl_memory_set_data_handle(memory.get(), address) == dnnl_success, "op: an address oneDNN takes");
+    known = address;
   };
-  for (std::size_t i = 0; i < memories_.size(); ++i) {
-    if (memories_[i]) set(memories_[i], addresses[i]);
-  }
-  if (scratchpad_) set(scratchpad_, workspace);
-  addresses_ = addresses;
+  for (std::size_t i = 0; i < memories_.size(); ++i) set(memories_[i], at_[i], addresses[i]);
+  set(scratchpad_, workspace_, workspace);
 }
 
 void primitive_operation::compute() noexcept {
-  const auto at = [&](std::size_t k) { return static_cast<std::byte*>(addresses_[k]); };
-  if (instead_ != nullptr) {
-    bool all = true;
-    const std::array<std::byte*, 1> x{at(0)};
-    looked_at_.rows(x, [&](std::byte* const* row) {
-      all = all && all_at_least(row[0], looked_at_.stride(0), looked_at_.row(), least_);
-    });
-    if (!all) return instead_->execute(addresses_, nullptr);
-  }
-  if (copy_ && at(copy_->from) != at(copy_->to)) {
-    const std::array<std::byte*, 2> both{at(copy_->from), at(copy_->to)};
-    copy_->over.rows(
-        both, [&](std::byte* const* row) { copy_row(row[0], row[1], copy_->over.stride(1), copy_->over.row()); });
-  }
-  if (fill_) {
-    const std::array<std::byte*, 1> to{at(fill_->to)};
-    fill_->over.rows(
-        to, [&](std::byte* const* row) { fill_row(row[0], fill_->over.stride(0), fill_->over.row(), fill_->value); });
-  }
   const auto status =
       dnnl_primitive_execute(primitive_.get(), queue().get(), static_cast<int>(arguments_.size()), arguments_.data());
   expects(status == dnnl_success, "op: a kernel that was created runs");
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

@@ -1,4 +1,4 @@
-// The base of operations over oneDNN: one primitive, its memory objects and its argument table, made once.
+// The base of oneDNN's kernels: one primitive, its memory objects and its argument table, made once.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -6,12 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "berth/graph/graph.hpp"
-#include "berth/op/kernels.hpp"
-#include "berth/op/operation.hpp"
-#include "op/plain/nest.hpp"
+#include "op/library_kernel.hpp"
 
-namespace berth::op {
+namespace berth::op::onednn {
 
 // The CPU engine. One per process: primitives and memory of one engine work together.
 [[nodiscard]] dnnl::engine& cpu();
@@ -44,7 +41,7 @@ void append(dnnl::post_ops& ops, const activations& each);
 // Returns the attributes of every primitive: scratchpad in the caller's hands, and the post-ops.
 [[nodiscard]] dnnl::primitive_attr primitive_attributes(const dnnl::post_ops& ops = {});
 
-class primitive_operation final : public operation {
+class primitive_operation final : public library_kernel {
  public:
   struct operand {
     int argument = 0;  // DNNL_ARG_...; 0: not the primitive's
@@ -55,14 +52,6 @@ class primitive_operation final : public operation {
   template <class Descriptor>
   primitive_operation(const Descriptor& d, dnnl::primitive p, std::vector<operand> operands)
       : primitive_operation(std::move(p), std::move(operands), d.scratchpad_desc(), d.impl_info_str()) {}
-
-  // Copies operand `from` to operand `to` before the kernel runs, both of this type, unless they lie at one address.
-  void copy_first(std::size_t from, std::size_t to, const tensor_type& type);
-  // Has Berth's own kernel for the request take the primitive's place in some runs. Their operand 0 holds an element
-  // that is not at least `least`, as NaN never is: kernels of oneDNN pass such elements over.
-  void replace_below(float least, const request& q, const tensor_type& output);
-  // Sets the elements of operand `to`, which is of this type, to `value` before the kernel runs.
-  void fill_first(std::size_t to, float value, const tensor_type& type);
 
   [[nodiscard]] const char* kernel() const noexcept override { return kernel_; }
   [[nodiscard]] bytes packed_size(std::size_t k) const noexcept override;
@@ -79,28 +68,14 @@ class primitive_operation final : public operation {
   std::vector<dnnl::memory> memories_;      // by operand; empty where it is not the primitive's
   dnnl::memory scratchpad_;                 // empty where none is wanted
   std::vector<dnnl_exec_arg_t> arguments_;  // of the C interface: its C++ form builds a map on every call
-  // Walks the elements, since the bytes in a tensor's gaps are not its own; oneDNN's sizes count them.
-  struct copy {
-    std::size_t from, to;
-    nest over;
-  };
-  struct fill {
-    std::size_t to;
-    nest over;
-    float value;
-  };
-  std::optional<copy> copy_;
-  std::optional<fill> fill_;
-  nest looked_at_;  // operand 0 of replace_below()
-  float least_ = 0;
-  std::unique_ptr<operation> instead_;  // replace_below()'s; null: none
-  std::span<void* const> addresses_;    // the base's
+  std::vector<void*> at_;                   // of the memories
+  void* workspace_ = nullptr;               // of the scratchpad
   const char* kernel_;
 };
 
-// Runs `make`, which returns a unique_ptr<operation>, and turns oneDNN's exceptions into errors.
+// Runs `make`, which returns a unique_ptr<library_kernel>, and turns oneDNN's exceptions into errors.
 template <class Make>
-created guarded(const char* what, Make make) {
+created_kernel guarded(const char* what, Make make) {
   try {
     return make();
   } catch (const dnnl::error& e) {
@@ -110,4 +85,4 @@ created guarded(const char* what, Make make) {
   }
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

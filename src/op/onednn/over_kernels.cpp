@@ -1,8 +1,8 @@
-#include "op/over_kernels.hpp"
+#include "op/onednn/over_kernels.hpp"
 
 #include <algorithm>
 
-namespace berth::op {
+namespace berth::op::onednn {
 
 std::array<along, 3> along_of(const window& over, std::span<const std::int64_t> from,
                               std::span<const std::int64_t> to) {
@@ -15,9 +15,9 @@ std::array<along, 3> along_of(const window& over, std::span<const std::int64_t> 
   return all;
 }
 
-std::unique_ptr<operation> functions_after(const tensor_type& output, const activations& then) {
+std::unique_ptr<library_kernel> functions_after(const tensor_type& output, const activations& then) {
   if (then.empty()) return nullptr;
-  auto made = op::elementwise(output, output, then);
+  auto made = onednn::elementwise(output, output, then);
   if (!made || (*made)->workspace() != 0) throw dnnl::error{dnnl_unimplemented, "berth: no such functions"};
   return *std::move(made);
 }
@@ -27,4 +27,4 @@ std::int64_t rows_of_a_band(std::int64_t each, std::int64_t rows) {
   return std::min(std::max(band_bytes / static_cast<std::int64_t>(sizeof(float)) / each, least), rows);
 }
 
-}  // namespace berth::op
+}  // namespace berth::op::onednn

@@ -1,0 +1,72 @@
+// The border between Berth and a library of kernels. The library's kernels lie in a module, a shared object that is
+// opened at run time (library.cpp). Both sides compile this header. A module finds no other symbol of Berth.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "berth/core/bytes.hpp"
+#include "berth/core/result.hpp"
+#include "berth/op/kernels.hpp"
+
+namespace berth::op {
+
+// A kernel as op::operation has it, without the checks of that.
+class library_kernel {
+ public:
+  virtual ~library_kernel() = default;
+  library_kernel(const library_kernel&) = delete;
+  library_kernel& operator=(const library_kernel&) = delete;
+
+  [[nodiscard]] std::size_t operand_count() const noexcept { return operands_; }
+  [[nodiscard]] bytes workspace() const noexcept { return workspace_; }
+  // Returns whether a convolution adds to its result what lies there: its addend is copied there before it runs.
+  [[nodiscard]] bool sums_in_place() const noexcept { return sums_in_place_; }
+  void sum_in_place() noexcept { sums_in_place_ = true; }
+
+  [[nodiscard]] virtual const char* kernel() const noexcept = 0;
+  [[nodiscard]] virtual bytes packed_size(std::size_t) const noexcept { return 0; }
+  virtual result<void> pack(std::size_t, const void*, void*) const {
+    return error{errc::unsupported, "op: this operand has no layout of its own", 0};
+  }
+  virtual void bind(std::span<void* const> addresses, void* workspace) noexcept = 0;
+  virtual void compute() noexcept = 0;
+  void execute(std::span<void* const> addresses, void* workspace) noexcept {
+    bind(addresses, workspace);
+    compute();
+  }
+
+ protected:
+  library_kernel(std::size_t operands, bytes workspace) : operands_{operands}, workspace_{workspace} {}
+
+ private:
+  std::size_t operands_;
+  bytes workspace_;
+  bool sums_in_place_ = false;
+};
+
+using created_kernel = result<std::unique_ptr<library_kernel>>;
+
+// The factories of berth/op/kernels.hpp, on the module's side.
+struct kernel_table {
+  const char* build;  // BERTH_KERNELS_BUILD, a digest of the headers of the border: both sides must have the same
+  std::string (*name)();
+  created_kernel (*convolution)(const convolution_description&);
+  created_kernel (*transposed_convolution)(const transposed_convolution_description&);
+  created_kernel (*matmul)(const matmul_description&);
+  created_kernel (*elementwise)(const tensor_type& input, const tensor_type& output, const activations&);
+  created_kernel (*binary)(binary_kind, const tensor_type& a, const tensor_type& b, const tensor_type& output,
+                           const activations&);
+  created_kernel (*pooling)(pool_kind, const tensor_type& input, const tensor_type& output, const window&);
+  created_kernel (*mean)(const tensor_type& input, const tensor_type& output);
+  created_kernel (*softmax)(const tensor_type& input, const tensor_type& output, int axis);
+  created_kernel (*layer_normalization)(const tensor_type& input, const tensor_type& output, float epsilon);
+  created_kernel (*concatenation)(std::span<const tensor_type> inputs, const tensor_type& output, int axis);
+  created_kernel (*reorder)(const tensor_type& input, const tensor_type& output);
+  // Writes the input into the output at `begin`, and nothing elsewhere.
+  created_kernel (*pad)(const tensor_type& input, const tensor_type& output, const std::vector<std::int64_t>& begin);
+};
+
+}  // namespace berth::op
