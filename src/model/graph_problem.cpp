@@ -95,10 +95,12 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
     if (largest[b] != 0 && size != 0) file.taken_over.push_back(std::min(largest[b], size));
     largest[b] = std::max(largest[b], size);
   }
+  if (!g.open().dimensions.empty()) file.symbolic = sizes_of(g, live);
   const auto end = static_cast<plan::tick>(g.nodes().size()) + 2;
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const value& it = g.values()[v];
     if (it.kind != value_kind::state) continue;
+    if (file.symbolic) file.symbolic->of.push_back({{it.size, {}}});
     const plan::index state = file.problem.add({.name = name_of({v}), .size = it.size, .live = {0, end}});
     live.buffer_of[v] = state;
     if (weights != nullptr) file.problem.buffers[state].alias_group = state;  // its contents stay between runs
