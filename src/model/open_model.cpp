@@ -23,9 +23,10 @@ std::vector<std::int64_t> nodes_of(const dimension_range& r) {
 // Returns further values at which sizes are compared: all of a short range, else those beside the ends and between.
 std::vector<std::int64_t> checks_of(const dimension_range& r) {
   std::set<std::int64_t> checks;
-  const std::int64_t length = r.most - r.least;
-  for (std::int64_t k = 0; k <= std::min<std::int64_t>(length, 8); ++k) {
-    checks.insert(length <= 8 ? r.least + k : r.least + length / 8 * k + k % 2);
+  const std::int64_t length = r.most - r.least, short_range = 32;
+  for (std::int64_t k = 0; k <= std::min<std::int64_t>(length, short_range); ++k) {
+    if (length <= short_range) checks.insert(r.least + k);
+    if (length > short_range && k <= 8) checks.insert(r.least + length / 8 * k + k % 2);
   }
   for (const std::int64_t k : {r.least + 1, r.least + 2, r.most - 1}) checks.insert(std::clamp(k, r.least, r.most));
   return {checks.begin(), checks.end()};

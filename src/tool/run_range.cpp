@@ -46,7 +46,7 @@ nlohmann::ordered_json outputs_of(const model::runner& ran, stream& s) {
   return outputs;
 }
 
-void print_table(const nlohmann::ordered_json& j) {
+void print_runs(const nlohmann::ordered_json& j) {
   const auto size = [](const nlohmann::ordered_json& n) { return human(n.get<bytes>()); };
   const auto text = [](const nlohmann::ordered_json& t) { return printable(t.get<std::string>()); };
   std::printf("%s, %s from %lld to %lld: one arena of %s, planned once\n", text(j["model"]).c_str(),
@@ -104,7 +104,7 @@ int run_range(const std::string& model, const std::string& device, const std::ve
     j["runs"].push_back(
         {{"value", value}, {"arena_bytes", reserved->get_plan().arena()}, {"outputs", outputs_of(*ran, s)}});
   }
-  json ? print_json(j) : print_table(j);
+  json ? print_json(j) : print_runs(j);
   return done;
 }
 

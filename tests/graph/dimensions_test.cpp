@@ -67,12 +67,13 @@ graph random_open_graph(std::uint32_t seed, int lanes, const std::vector<bytes>&
     }
     const std::string name = "node" + std::to_string(n);
     readable.emplace_back(g.node(name, inputs, type(e), options), e);
-    if (below(3) == 0 && e.terms().size() == 2) {  // its second term, behind the first
-      const extent first{{e.terms()[0]}}, second{{e.terms()[1]}};
+    if (below(3) == 0 && e.terms().size() == 2) {  // one of its terms, behind the other
+      const std::size_t behind = below(2);
+      const extent before{{e.terms()[1 - behind]}}, shown{{e.terms()[behind]}};
       const value_id of = readable.back().first;
-      readable.emplace_back(open ? g.view("view" + name, of, type(second), first)
-                                 : g.view("view" + name, of, type(second), *plan::size_at(first.terms(), values)),
-                            second);
+      readable.emplace_back(open ? g.view("view" + name, of, type(shown), before)
+                                 : g.view("view" + name, of, type(shown), *plan::size_at(before.terms(), values)),
+                            shown);
     }
     if (below(8) == 0) g.output(readable.back().first);
   }
@@ -251,6 +252,18 @@ TEST_F(dimensions_test, memory_outside_is_of_the_largest_size_and_stays) {
   EXPECT_TRUE(a.bind(g, {{"batch", 2}}, &why_)) << why_.text;
   EXPECT_FALSE(a.attach(cache, memory.data(), 127));
   EXPECT_EQ(a.address(cache), memory.data());
+}
+
+TEST_F(dimensions_test, only_a_result_of_the_same_extent_reuses_its_operand) {
+  const auto reused = [](bool same) {
+    graph g;
+    const extent batch = g.dimension("batch", 1, 32);
+    const value_id x = g.input("x", {.open = batch * 4});
+    g.output(g.node("y", {x}, {.open = same ? batch * 4 : batch + 96}, {.in_place = {0}}));  // 128 bytes at 32
+    return plan_graph(g).value().in_place.size();
+  };
+  EXPECT_EQ(reused(true), 1u);
+  EXPECT_EQ(reused(false), 0u);
 }
 
 TEST_F(dimensions_test, extents_have_one_form) {
