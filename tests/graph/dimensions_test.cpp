@@ -199,8 +199,8 @@ TEST_F(dimensions_test, a_view_that_ends_beyond_its_root_at_some_values_is_refus
 
 TEST_F(dimensions_test, a_budget_says_the_largest_value_that_fits) {
   const rows r;
-  EXPECT_FALSE(arena::reserve(r.g, memory_, stream_, {{.budget = 1280}}, &why_));
-  EXPECT_NE(why_.text.find("; with 'batch' at 18 it fits"), std::string::npos) << why_.text;
+  EXPECT_FALSE(arena::reserve(r.g, memory_, stream_, {{.budget = 1300}}, &why_));
+  EXPECT_NE(why_.text.find("; with 'batch' at 19 it fits"), std::string::npos) << why_.text;
   EXPECT_FALSE(arena::reserve(r.g, memory_, stream_, {{.budget = 64}}, &why_));
   EXPECT_NE(why_.text.find("; the least values of the dimensions need 140"), std::string::npos) << why_.text;
 }

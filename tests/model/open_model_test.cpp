@@ -72,10 +72,11 @@ TEST(open_model, polynomials_are_found_and_hold_everywhere) {
 TEST(open_model, other_sizes_are_covered) {
   const auto sizes = [](const std::vector<std::int64_t>& v) {
     const auto x = static_cast<bytes>(v[0]);
-    return std::vector<bytes>{4 * x, 400 * x - 300, (x + 1) / 2 * 64, x < 9 ? 5000u : 9000u, 1000 / x};
+    return std::vector<bytes>{
+        4 * x, 400 * x - 300, (x + 1) / 2 * 64, x < 9 ? 5000u : 9000u, 10 * x + (x % 3 == 2 ? 1u : 0u), 1000 / x};
   };
   const open_model m = fit_of({{"n", 1, 32}}, sizes);
-  EXPECT_EQ(m.larger, 4u);
+  EXPECT_EQ(m.larger, 5u);
   for (const std::int64_t x : m.tried) {
     const auto planned = sizes_of_plan(m, {x}), needed = sizes({x});
     EXPECT_EQ(planned[0], needed[0]);
@@ -83,6 +84,7 @@ TEST(open_model, other_sizes_are_covered) {
     for (std::size_t i = 0; i < needed.size(); ++i) EXPECT_GE(planned[i], needed[i]) << i << " at " << x;
     EXPECT_LE(planned[2], 1024u);
     EXPECT_EQ(planned[3], 9000u);
+    EXPECT_EQ(planned[4], 11 * static_cast<bytes>(x));
   }
 }
 
