@@ -77,6 +77,7 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
   liveness live = find_lifetimes(g.structure(), rules);
   problem_file file;
   file.path = path;
+  if (!g.open().dimensions.empty()) file.symbolic = sizes_of(g, live);
   file.problem = std::move(live.problem);
   auto& buffers = file.problem.buffers;
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
@@ -95,7 +96,6 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
     if (largest[b] != 0 && size != 0) file.taken_over.push_back(std::min(largest[b], size));
     largest[b] = std::max(largest[b], size);
   }
-  if (!g.open().dimensions.empty()) file.symbolic = sizes_of(g, live);
   const auto end = static_cast<plan::tick>(g.nodes().size()) + 2;
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const value& it = g.values()[v];
