@@ -15,6 +15,8 @@
 #include "berth/graph/graph_plan.hpp"
 #include "berth/model/ggml_trace.hpp"
 #include "berth/plan/verify.hpp"
+#include "berth/pool/pool.hpp"
+#include "model/open_model.hpp"
 #include "plan/greedy/sweep.hpp"
 
 namespace {
@@ -123,12 +125,44 @@ void report(const graph& g, const rules::placement& rules, const char* called) {
   if (placed) print("bind, unchanged", measure(10 * calls, [&] { seen += placed->bind(copy).has_value(); }));
 }
 
+// The same graph with its tokens as a dimension: an arena bound to two values in turn, and its arenas beside those of
+// plans for the numbers.
+void report_dimensions(int layers) {
+  const auto at = [&](std::int64_t tokens) { return transformer(layers, tokens, 64); };
+  const graph open = model::open_by_fit("", {{"tokens", 1, 512}}, [&](const auto& v) { return at(v[0]); }).graph;
+  const auto values = static_cast<double>(open.values().size());
+  pool memory{device::host()};
+  stream s{device::host()};
+  arena bound = arena::reserve(open, memory, s).value();
+  for (std::uint32_t v = 0; v < open.values().size(); ++v) {
+    if (open.values()[v].kind == value_kind::constant) bound.attach({v}, &seen, open.values()[v].size).value();
+  }
+  const int calls = static_cast<int>(40'000 / values) + 1;
+  bytes tokens = 3;
+  const figure f = measure(calls, [&] { seen += bound.bind(open, {{"tokens", tokens ^= 256}}).has_value(); });
+  graph_plan plan = plan_graph(open).value();
+  const figure alone = measure(calls, [&] {
+    const dimension_value one[] = {{"tokens", tokens ^= 256}};
+    seen += set_dimensions(plan, one).has_value();
+  });
+  std::printf(
+      "  tokens as a dimension: bind %.2f ns/value (median %.2f), offsets alone %.2f (%.2f); arena over a plan's:",
+      f.least / values, f.middle / values, alone.least / values, alone.middle / values);
+  for (const std::int64_t n : {1, 2, 5, 10, 30, 64, 100, 200, 400, 512}) {
+    const dimension_value one[] = {{"tokens", static_cast<bytes>(n)}};
+    set_dimensions(plan, one).value();
+    std::printf(" %.3f", static_cast<double>(plan.arena()) / static_cast<double>(plan_graph(at(n)).value().arena()));
+  }
+  std::printf("\n");
+}
+
 void report(const std::string& what) {
   char* end = nullptr;
   const long layers = std::strtol(what.c_str(), &end, 10);
   if (*end == '\0') {
     const graph g = transformer(static_cast<int>(std::max(1L, layers)), 64, 64);
-    return report(g, rules::host(), ("transformer of " + what + " layers").c_str());
+    report(g, rules::host(), ("transformer of " + what + " layers").c_str());
+    return report_dimensions(static_cast<int>(std::max(1L, layers)));
   }
   const model::ggml_trace trace = model::read_ggml_trace(what);
   report(trace.graph, trace.rules, trace.name.c_str());

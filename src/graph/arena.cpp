@@ -6,6 +6,7 @@
 
 #include "berth/core/hook.hpp"
 #include "graph/fail.hpp"
+#include "graph/open_plan.hpp"
 #include "graph/outside.hpp"
 #include "graph/states.hpp"
 
@@ -215,7 +216,17 @@ result<bind_outcome> arena::bind(const graph& g, graph_fault* why) {
 }
 
 result<bind_outcome> arena::bind(const graph& g, std::span<const attachment> outside, graph_fault* why) {
-  auto outcome = bind_new(g, outside, why);
+  return counted(bind_new(g, outside, why));
+}
+
+result<bind_outcome> arena::bind(const graph& g, std::span<const dimension_value> at,
+                                 std::span<const attachment> outside, graph_fault* why) {
+  std::vector<bytes> values;
+  if (graph_fault fault = values_of(g.open(), at, values); !fault.ok()) return counted(fail(std::move(fault), why));
+  return g.open().dimensions.empty() ? bind(g, outside, why) : counted(bind_values(g, values, outside, why));
+}
+
+result<bind_outcome> arena::counted(result<bind_outcome> outcome) {
   if (outcome) {
     count(*outcome);
   } else {
@@ -229,6 +240,7 @@ result<bind_outcome> arena::bind_new(const graph& g, std::span<const attachment>
   if (graph_fault fault = changed_state(entries_.front().plan.structure, state_names_, g); !fault.ok()) {
     return fail(std::move(fault), why);
   }
+  if (!g.open().dimensions.empty()) return bind_values(g, g.open().largest(), outside, why);
   const auto serving = [&](auto serves) {
     return std::find_if(entries_.begin(), entries_.end(),
                         [&](const entry& e) { return serves(e.plan.structure, g.structure()); });
@@ -254,6 +266,58 @@ result<bind_outcome> arena::bind_new(const graph& g, std::span<const attachment>
     return bind_outcome::fits;
   }
   return replan(g, outside, why);
+}
+
+// Serves g at these values of its dimensions. All that can fail comes before the first change.
+result<bind_outcome> arena::bind_values(const graph& g, std::span<const bytes> values,
+                                        std::span<const attachment> outside, graph_fault* why) {
+  if (!g.fault().ok()) return fail(g.fault(), why);
+  if (graph_fault fault = check_views(g.open(), values, &g); !fault.ok()) return fail(std::move(fault), why);
+  const auto e = std::find_if(entries_.begin(), entries_.end(),
+                              [&](const entry& each) { return each.plan.open && is_plan_of(*each.plan.open, g); });
+  const bool is_front = e == entries_.begin();
+  const bool has_addresses = is_front && complete_ && outside.empty() && same_state_names(state_names_, g);
+  if (!has_addresses) {
+    if (graph_fault fault = changed_state(get_plan().structure, state_names_, g); !fault.ok()) {
+      return fail(std::move(fault), why);
+    }
+  }
+  if (e == entries_.end()) {
+    const auto made = replan(g, outside, why);
+    if (!made) return made;
+    graph_plan& planned = entries_.front().plan;
+    apply(planned, values, evaluate(planned, values));
+    return made;
+  }
+  std::vector<void*> addresses;
+  if (!has_addresses) {
+    auto placed = place_outside(g, e->outside, is_front ? attached_ : std::vector<void*>{}, outside, why);
+    if (!placed) return placed.error();
+    addresses = std::move(*placed);
+  }
+  if (is_front && std::equal(values.begin(), values.end(), e->plan.open->values.begin())) {
+    if (!has_addresses) attached_ = std::move(addresses);
+    complete_ = true;
+    return bind_outcome::unchanged;
+  }
+  const bytes needed = evaluate(e->plan, values);
+  const bool grows = needed > size_;
+  if (grows && options_.on_change != change_policy::grow) {
+    return fail({fault_kind::over_budget,
+                 {},
+                 {},
+                 needed,
+                 "the arena needs " + std::to_string(needed) + " bytes at these values, and has " +
+                     std::to_string(size_) + what_fits(e->plan, size_)},
+                why);
+  }
+  if (grows) {
+    if (const auto taken = take_block(needed, why); !taken) return taken.error();
+  }
+  apply(e->plan, values, needed);
+  if (has_addresses) addresses.swap(attached_);
+  serve(entries_, e, addresses);
+  return grows ? bind_outcome::grown : bind_outcome::fits;
 }
 
 // Plans g, which no entry serves.
@@ -324,7 +388,7 @@ placed_value arena::handle(value_id v) const {
 }
 
 result<void> arena::attach(value_id v, void* address, bytes size) {
-  const graph_structure& structure = get_plan().structure;
+  const graph_structure& structure = get_plan().open ? get_plan().open->most : get_plan().structure;
   if (const auto fits = check_attachment(structure, {v, address, size}); !fits) return fits.error();
   if (attached_.empty()) attached_.assign(structure.values.size(), nullptr);
   attached_[v.index] = address;

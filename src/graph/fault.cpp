@@ -17,6 +17,7 @@ const char* name(fault_kind k) noexcept {
     case fault_kind::out_of_memory: return "out_of_memory";
     case fault_kind::changed: return "changed";
     case fault_kind::state_changed: return "state_changed";
+    case fault_kind::bad_dimension: return "bad_dimension";
     case fault_kind::bad_plan: return "bad_plan";
     case fault_kind::clobbered: return "clobbered";
     case fault_kind::device_failed: return "device_failed";
@@ -46,6 +47,7 @@ error to_error(const graph_fault& fault) noexcept {
     case fault_kind::changed: return {errc::invalid_input, "graph: not the graph that was planned", fault.number};
     case fault_kind::state_changed:
       return {errc::invalid_input, "graph: other states than the arena keeps; bytes", fault.number};
+    case fault_kind::bad_dimension: return {errc::invalid_input, "graph: a dimension has no such value", fault.number};
     case fault_kind::bad_plan: return {errc::invalid_input, "graph: the plan is not valid; byte", fault.number};
     case fault_kind::clobbered:
       return {errc::invalid_input, "graph: a read would find foreign bytes, at offset", fault.number};

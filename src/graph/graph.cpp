@@ -1,6 +1,6 @@
 #include "berth/graph/graph.hpp"
 
-#include <optional>
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -52,6 +52,10 @@ std::string quoted(const std::string& s) {
   return "'" + s + "'";
 }
 
+std::string varying_state(const std::string& name) {
+  return "state " + quoted(name) + " has a size by dimensions: it keeps its bytes, so give it its largest size";
+}
+
 // Returns the bytes from the first element to the end of the last; nothing on overflow.
 std::optional<bytes> spanned(const tensor_type& type) {
   std::optional<bytes> total = element_size(type.type);
@@ -86,6 +90,16 @@ bytes graph::resolve(const std::string& name, tensor_type& type) {
     report(fault_kind::bad_shape, v, {}, 0, "value " + quoted(name) + " has another number of strides than extents");
     return 0;
   }
+  if (!type.open.empty()) {
+    const auto most = at_most(type.open);
+    if (!most) {
+      report(fault_kind::size_overflow, v, {}, max_bytes,
+             "value " + quoted(name) + " takes more than 2^62 bytes at the largest values of its dimensions");
+    }
+    type.size = most.value_or(0);
+    if (type.open.terms().back().dimensions.empty()) type.open = {};  // a number
+    return type.size;
+  }
   if (type.size != 0) return type.size;
   if (type.type == element::other) {
     report(fault_kind::bad_shape, v, {}, 0, "value " + quoted(name) + " has neither a size nor an element type");
@@ -107,9 +121,49 @@ value_id graph::add(std::string name, tensor_type type, value_kind kind) {
   made.type = std::move(type);
   made.kind = kind;
   made.root = v;
+  if (!made.type.open.empty()) {
+    if (kind == value_kind::state) {
+      report(fault_kind::bad_shape, v, {}, made.size, varying_state(made.name));
+    }
+    open_.values.push_back({v.index, number_of(made.type.open)});
+  }
   structure_.values.push_back({made.size, v.index, kind});
   values_.push_back(std::move(made));
   return v;
+}
+
+extent graph::dimension(std::string name, bytes least, bytes most) {
+  const auto taken = [&](const plan::dimension& d) { return d.name == name; };
+  if (std::any_of(open_.dimensions.begin(), open_.dimensions.end(), taken)) {
+    report(fault_kind::bad_dimension, {}, {}, 0, "two dimensions are called " + quoted(name));
+  }
+  if (least == 0 || least > most || most > plan::max_address) {
+    report(fault_kind::bad_dimension, {}, {}, least,
+           "dimension " + quoted(name) + " is from " + std::to_string(least) + " to " + std::to_string(most) +
+               ": it needs 1 or more, in rising order, to 2^62");
+  }
+  open_.dimensions.push_back({std::move(name), least, most});
+  return extent{{{1, {static_cast<plan::index>(open_.dimensions.size() - 1)}}}};
+}
+
+// Returns the number of an extent among those of the graph.
+std::uint32_t graph::number_of(const extent& e) {
+  const auto [at, fresh] = numbers_.emplace(e, static_cast<std::uint32_t>(open_.extents.size()));
+  if (fresh) open_.extents.push_back(e);
+  return at->second;
+}
+
+// Returns nothing if a dimension does not exist or the size is above plan::max_address.
+std::optional<bytes> graph::at_most(const extent& e) const {
+  for (const plan::size_term& t : e.terms()) {
+    if (!t.dimensions.empty() && t.dimensions.back() >= open_.dimensions.size()) return std::nullopt;
+  }
+  return plan::size_at(e.terms(), open_.largest());
+}
+
+extent graph::size_of(value_id v) const {
+  const value& it = values_[v.index];
+  return it.type.open.empty() ? extent{it.size} : it.type.open;
 }
 
 value_id graph::input(std::string name, tensor_type type) {
@@ -128,7 +182,8 @@ value_id graph::state(std::string name, tensor_type type) {
   return add(std::move(name), std::move(type), value_kind::state);
 }
 
-value_id graph::add_view(std::string name, value_id of, tensor_type type, bytes offset, node_id producer) {
+value_id graph::add_view(std::string name, value_id of, tensor_type type, bytes offset, node_id producer,
+                         const extent& open_offset) {
   const value_id v{static_cast<std::uint32_t>(values_.size())};
   if (!known(of)) {
     report(fault_kind::unknown_value, v, producer, of.index,
@@ -160,11 +215,40 @@ value_id graph::add_view(std::string name, value_id of, tensor_type type, bytes 
   structure_.values.push_back({made.size, root.index, value_kind::view});
   structure_.views.push_back({made.root_offset, v.index, made.producer.index + 1, writes ? shown.index + 1 : 0});
   values_.push_back(std::move(made));
+  if (!open_.dimensions.empty()) open_view(v, of, offset, open_offset);
   return v;
+}
+
+// Notes the parts of a new view that depend on dimensions: its size, its offset, and whether it ends in its root.
+void graph::open_view(value_id v, value_id of, bytes offset, const extent& open_offset) {
+  const auto position = static_cast<std::uint32_t>(structure_.views.size() - 1);
+  if (!values_[v.index].type.open.empty()) open_.values.push_back({v.index, number_of(values_[v.index].type.open)});
+  extent start = open_offset.empty() ? extent{offset} : open_offset;
+  if (values_[of.index].kind == value_kind::view) {
+    const auto viewed = std::lower_bound(
+        open_.views.begin(), open_.views.end(), of.index,
+        [&](const open_sizes::use& u, std::uint32_t value) { return structure_.views[u.of].value < value; });
+    const bool is_open = viewed != open_.views.end() && structure_.views[viewed->of].value == of.index;
+    start = start + (is_open ? open_.extents[viewed->extent] : extent{values_[of.index].root_offset});
+  }
+  if (!start.terms().back().dimensions.empty()) open_.views.push_back({position, number_of(start)});
+  keep_inside(v, start);
+}
+
+// Notes that a view must end in its root, unless that holds at all values.
+void graph::keep_inside(value_id v, const extent& start) {
+  const extent end = start + size_of(v), root = size_of(values_[v.index].root);
+  const bool open = !end.terms().back().dimensions.empty() || !root.terms().back().dimensions.empty();
+  if (open && end != root) open_.inside_roots.push_back({v.index, number_of(end), number_of(root)});
 }
 
 value_id graph::view(std::string name, value_id of, tensor_type type, bytes offset) {
   return add_view(std::move(name), of, std::move(type), offset, {});
+}
+
+value_id graph::view(std::string name, value_id of, tensor_type type, const extent& offset) {
+  const auto most = at_most(offset);
+  return add_view(std::move(name), of, std::move(type), most.value_or(max_bytes), {}, offset);
 }
 
 value_id graph::view(value_id of, tensor_type type, bytes offset) {
@@ -197,6 +281,16 @@ node_id graph::add_node(std::string name, std::vector<value_id> inputs, node_opt
   made.inputs = std::move(inputs);
   made.in_place = std::move(options.in_place);
   made.workspace = options.workspace;
+  if (!options.open_workspace.empty()) {
+    const auto most = at_most(options.open_workspace);
+    if (!most) {
+      report(fault_kind::size_overflow, {}, n, max_bytes,
+             "the workspace of node " + quoted(made.name) +
+                 " takes more than 2^62 bytes at the largest values of its dimensions");
+    }
+    made.workspace = most.value_or(0);
+    open_.workspaces.push_back({n.index, number_of(options.open_workspace)});
+  }
   made.stream = options.stream;
   nodes_.push_back(std::move(made));
   return n;
@@ -206,6 +300,7 @@ bool graph::same_layout(value_id operand, value_id result) const noexcept {
   const value& a = values_[operand.index];
   const value& r = values_[result.index];
   if (a.size != r.size || a.root_offset != 0 || values_[a.root.index].size != a.size) return false;
+  if (a.type.open != r.type.open || values_[a.root.index].type.open != a.type.open) return false;
   if (a.type.strides.empty() && r.type.strides.empty()) return true;
   return a.type.strides == r.type.strides && a.type.shape == r.type.shape && a.type.type == r.type.type;
 }
@@ -292,6 +387,35 @@ void graph::separate(value_id a, value_id b) {
   structure_.separations.push_back(values_[b.index].root.index);
 }
 
+void graph::open(open_sizes sizes) {
+  open_ = std::move(sizes);
+  open_.inside_roots.clear();
+  numbers_.clear();
+  for (std::uint32_t e = 0; e < open_.extents.size(); ++e) numbers_.emplace(open_.extents[e], e);
+  const auto number = [&](const open_sizes::use& u, value_id v) {
+    const auto most = at_most(open_.extents[u.extent]);
+    if (!most) report(fault_kind::size_overflow, v, {}, max_bytes, "a size exceeds 2^62 bytes at the largest values");
+    return most.value_or(0);
+  };
+  for (const open_sizes::use& u : open_.values) {
+    value& it = values_[u.of];
+    it.size = it.type.size = structure_.values[u.of].size = number(u, {u.of});
+    it.type.open = open_.extents[u.extent];
+    if (it.kind == value_kind::state) report(fault_kind::bad_shape, {u.of}, {}, it.size, varying_state(it.name));
+  }
+  for (const open_sizes::use& u : open_.workspaces) {
+    nodes_[u.of].workspace = structure_.nodes[u.of].workspace = number(u, {});
+  }
+  auto moved = open_.views.begin();
+  for (std::uint32_t i = 0; i < structure_.views.size(); ++i) {
+    view_record& view = structure_.views[i];
+    const bool moves = moved != open_.views.end() && moved->of == i;
+    const extent start = moves ? open_.extents[moved->extent] : extent{view.offset};
+    if (moves) values_[view.value].root_offset = view.offset = number(*moved++, {view.value});
+    keep_inside({view.value}, start);
+  }
+}
+
 void graph::clear() noexcept {
   values_.clear();
   nodes_.clear();
@@ -300,6 +424,8 @@ void graph::clear() noexcept {
   structure_.edges.clear();
   structure_.views.clear();
   structure_.separations.clear();
+  open_ = {};
+  numbers_.clear();
   fault_ = {};
 }
 

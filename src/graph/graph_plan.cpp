@@ -6,6 +6,7 @@
 #include "berth/graph/fingerprint.hpp"
 #include "berth/graph/shadow.hpp"
 #include "graph/fail.hpp"
+#include "graph/open_plan.hpp"
 
 namespace berth {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 struct packing {
   liveness live;
   plan::plan plan;
+  std::optional<plan::symbolic_evaluator> order{};
 };
 
 result<packing> pack(const graph_structure& g, const rules::placement& rules, const plan::options& search, reuse mode) {
@@ -20,6 +22,17 @@ result<packing> pack(const graph_structure& g, const rules::placement& rules, co
   auto solved = plan::solve(made.live.problem, search);
   if (!solved) return solved.error();
   made.plan = std::move(*solved);
+  return made;
+}
+
+// Finds one order for all values of the dimensions. Its plan is that at the largest.
+result<packing> pack_open(const graph& g, const rules::placement& rules, const plan::options& search) {
+  packing made{find_lifetimes(g.structure(), rules), {}};
+  const plan::symbolic_sizes sizes = sizes_of(g, made.live);
+  auto solved = plan::solve_symbolic(made.live.problem, sizes, search);
+  if (!solved) return solved.error();
+  made.order.emplace(made.live.problem, sizes, *solved);
+  made.plan = std::move(solved->most);
   return made;
 }
 
@@ -121,6 +134,7 @@ graph_fault over_budget(const graph& g, const graph_plan& made, const packing& p
     fault.node = v.producer;
     fault.text += "; value '" + v.name + "' (" + std::to_string(v.size) + " bytes) reaches the end";
   }
+  if (made.open) fault.text += what_fits(made, budget);
   fault.text += packed.plan.optimal() ? "; no plan needs less"
                                       : "; " + std::to_string(made.lower_bound_bytes) + " bytes are proved necessary";
   return fault;
@@ -147,7 +161,8 @@ result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_faul
   made.no_reuse_bytes = *all;
   made.state_bytes = *states;
 
-  auto packed = pack_best(structure, rules, o.search);
+  const bool open = !g.open().dimensions.empty();
+  auto packed = open ? pack_open(g, rules, o.search) : pack_best(structure, rules, o.search);
   if (!packed && packed.error().code == errc::overflow) {
     return fail({fault_kind::size_overflow,
                  {},
@@ -167,6 +182,12 @@ result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_faul
   made.provenance = {std::string{packed->plan.solver}, std::string{rules.name}, "berth " BERTH_VERSION};
   made.in_place = std::move(packed->live.in_place);
   spread(structure, *packed, made);
+  if (open) {
+    made.open.emplace(open_plan{g.open(), structure, std::move(*packed->order), packed->live.buffer_of,
+                                packed->live.workspace_of, std::vector<bytes>(g.open().extents.size()),
+                                g.open().largest()});
+    for (const view_record& view : structure.views) made.open->buffer_of[view.value] = no_buffer;
+  }
   if (made.arena_bytes > o.budget) return fail(over_budget(g, made, *packed, o.budget), why);
   if (o.verify) {
     if (graph_fault fault = verify_plan(g, made, rules); !fault.ok()) return fail(std::move(fault), why);
@@ -177,6 +198,7 @@ result<graph_plan> plan_graph(const graph& g, const graph_options& o, graph_faul
 graph_plan plan_for_smaller(const graph_plan& planned, const graph_structure& now) {
   graph_plan made = planned;
   made.structure = now;
+  made.open.reset();
   for (const view_record& view : now.views) {
     const bytes root = made.offset_of[now.values[view.value].root];
     if (root != no_offset) made.offset_of[view.value] = root + view.offset;

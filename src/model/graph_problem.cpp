@@ -77,6 +77,7 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
   liveness live = find_lifetimes(g.structure(), rules);
   problem_file file;
   file.path = path;
+  if (!g.open().dimensions.empty()) file.symbolic = sizes_of(g, live);
   file.problem = std::move(live.problem);
   auto& buffers = file.problem.buffers;
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
@@ -99,6 +100,7 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const value& it = g.values()[v];
     if (it.kind != value_kind::state) continue;
+    if (file.symbolic) file.symbolic->of.push_back({{it.size, {}}});
     const plan::index state = file.problem.add({.name = name_of({v}), .size = it.size, .live = {0, end}});
     live.buffer_of[v] = state;
     if (weights != nullptr) file.problem.buffers[state].alias_group = state;  // its contents stay between runs

@@ -12,7 +12,7 @@ namespace berth::model {
 
 // Makes one buffer for every chain of values that share memory in place, called `name_of` its first member. Workspaces
 // are called after their nodes. States lie in the arena throughout. `weights` not null: these are buffers too, and the
-// problem has uses (reads::uses).
+// problem has uses (reads::uses). Contract: then the graph has no dimensions.
 [[nodiscard]] problem_file problem_of_graph(const std::string& path, const graph& g, const rules::placement& rules,
                                             const std::function<std::string(value_id)>& name_of,
                                             const std::vector<model_weight>* weights = nullptr);

@@ -14,7 +14,16 @@ namespace berth::model {
 
 namespace {
 constexpr bytes weight_alignment = 64;  // a cache line and a 512-bit vector
+
+bool is_reached(const device& where) {
+  return where.properties().host_accessible && !where.properties().simulated;
 }
+}  // namespace
+
+struct runner::packed {
+  block memory;
+  std::vector<void*> addresses;  // by value; null where it is no constant
+};
 
 struct runner::state {
   // One operation with its addresses: inputs, then outputs.
@@ -26,9 +35,9 @@ struct runner::state {
 
   program prog;
   stream* queue;
-  block weights;
-  arena memory;
-  std::vector<void*> constants;  // by value; null where it is no constant
+  packed weights;
+  std::unique_ptr<arena> own;
+  arena& memory;
   std::vector<step> steps;
   std::optional<arena_guard> guard;  // where BERTH_DEBUG has the word `arenas`
   bool ran = false;
@@ -45,7 +54,7 @@ struct runner::state {
   result<void> look();
   void* address(value_id v) const {
     const value& it = prog.graph[v];
-    if (void* root = constants[it.root.index]) return static_cast<std::byte*>(root) + it.root_offset;
+    if (void* root = weights.addresses[it.root.index]) return static_cast<std::byte*>(root) + it.root_offset;
     return memory.address(v);
   }
 };
@@ -77,13 +86,14 @@ runner::runner(runner&&) noexcept = default;
 runner& runner::operator=(runner&&) noexcept = default;
 runner::~runner() = default;
 
-result<runner> runner::create(program p, pool& memory, stream& s, const plan::options& o) {
+// Packs the program's constants into one block.
+result<runner::packed> runner::pack(program& p, pool& memory, stream& s) {
   const device& where = s.get_device();
   for (const auto& each : p.operations) {
     if (each->runs_on(where)) continue;
     return error{errc::unsupported, "run: the kernels run on the host, which cannot reach this device's memory", 0};
   }
-  const bool reached = where.properties().host_accessible;
+  const bool reached = is_reached(where);
   bytes weights_size = 0;
   std::vector<bytes> offsets;
   for (const program::constant& c : p.constants) {
@@ -93,31 +103,21 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
     if (!end) return error{errc::overflow, "run: the weights exceed 64 bits", weights_size};
     weights_size = align_up(*end, weight_alignment);
   }
-  block weights;
+  packed made;
+  made.addresses.resize(p.graph.values().size());
   if (weights_size != 0) {
     auto taken = memory.allocate(weights_size, s);
     if (!taken) return taken.error();
-    weights = *std::move(taken);
+    made.memory = *std::move(taken);
   }
-  const auto debug = current_debug();
-  arena_options planned;
-  planned.search = o;
-  if (debug && debug->arenas) planned.rules = with_red_zones(where.properties().rules);
-  auto reserved = arena::reserve(p.graph, memory, s, planned);
-  if (!reserved) return reserved.error();
-
-  auto made = std::unique_ptr<state>{
-      new state{std::move(p), &s, std::move(weights), *std::move(reserved), {}, {}, std::nullopt}};
-  made->on_host = reached;
-  made->constants.resize(made->prog.graph.values().size());
-  // The blocks' last owner may have work queued on the stream, and the host writes weights here and inputs later.
+  // The block's last owner may have work queued on the stream, and the host writes weights here.
   if (reached) {
     if (auto done = s.synchronize(); !done) return done.error();
   }
-  for (std::size_t i = 0; i < made->prog.constants.size(); ++i) {
-    program::constant& c = made->prog.constants[i];
-    void* const to = static_cast<std::byte*>(made->weights.data()) + offsets[i];
-    made->constants[c.value.index] = to;
+  for (std::size_t i = 0; i < p.constants.size(); ++i) {
+    program::constant& c = p.constants[i];
+    void* const to = static_cast<std::byte*>(made.memory.data()) + offsets[i];
+    made.addresses[c.value.index] = to;
     if (c.packs != nullptr) {
       if (auto packed = c.packs->pack(c.operand, c.data.data(), to); !packed) return packed.error();
     } else if (reached && !c.data.empty()) {
@@ -129,7 +129,19 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
   }
   if (!reached) {
     if (auto copied = s.synchronize(); !copied) return copied.error();
-    for (program::constant& c : made->prog.constants) std::vector<std::byte>{}.swap(c.data);
+    for (program::constant& c : p.constants) std::vector<std::byte>{}.swap(c.data);
+  }
+  return made;
+}
+
+// Gives every operation its addresses.
+result<runner> runner::finish(program p, packed weights, std::unique_ptr<arena> own, arena& shared, stream& s) {
+  const bool reached = is_reached(s.get_device());
+  auto made = std::unique_ptr<state>{new state{std::move(p), &s, std::move(weights), std::move(own), shared, {}, {}}};
+  made->on_host = reached;
+  // The host writes inputs into the arena's block, whose last owner may have work queued on the stream.
+  if (reached) {
+    if (auto done = s.synchronize(); !done) return done.error();
   }
   for (std::size_t i = 0; i < made->prog.operations.size(); ++i) {
     const node_id id{static_cast<std::uint32_t>(i)};
@@ -139,18 +151,48 @@ result<runner> runner::create(program p, pool& memory, stream& s, const plan::op
     for (const value_id v : n.outputs) step.addresses.push_back(made->address(v));
     made->steps.push_back(std::move(step));
   }
-  if (planned.rules) {
-    auto guard = arena_guard::create(made->prog.graph, made->memory, s);
-    if (guard) {
-      made->guard.emplace(*std::move(guard));
-      if (auto written = s.synchronize(); !written) return written.error();  // before whoever writes the inputs
-    } else if (guard.error().code == errc::unsupported) {
-      std::fprintf(stderr, "berth: BERTH_DEBUG: %s: %s\n", made->prog.source.c_str(), guard.error().what);
-    } else {
-      return guard.error();
-    }
-  }
   return runner{std::move(made)};
+}
+
+result<runner> runner::create(program p, pool& memory, stream& s, const plan::options& o) {
+  auto weights = pack(p, memory, s);
+  if (!weights) return weights.error();
+  const auto debug = current_debug();
+  arena_options planned;
+  planned.search = o;
+  if (debug && debug->arenas) planned.rules = with_red_zones(s.get_device().properties().rules);
+  auto reserved = arena::reserve(p.graph, memory, s, planned);
+  if (!reserved) return reserved.error();
+  auto own = std::make_unique<arena>(*std::move(reserved));
+  arena& its = *own;
+  auto made = finish(std::move(p), *std::move(weights), std::move(own), its, s);
+  if (!made || !planned.rules) return made;
+  state& my = *made->state_;
+  auto guard = arena_guard::create(my.prog.graph, my.memory, s);
+  if (guard) {
+    my.guard.emplace(*std::move(guard));
+    if (auto written = s.synchronize(); !written) return written.error();  // before whoever writes the inputs
+  } else if (guard.error().code == errc::unsupported) {
+    std::fprintf(stderr, "berth: BERTH_DEBUG: %s: %s\n", my.prog.source.c_str(), guard.error().what);
+  } else {
+    return guard.error();
+  }
+  return made;
+}
+
+result<runner> runner::create(program p, arena& reserved, const graph& open, std::span<const dimension_value> at,
+                              pool& memory, stream& s, graph_fault* why) {
+  auto weights = pack(p, memory, s);
+  if (!weights) return weights.error();
+  std::vector<attachment> outside;
+  for (const program::constant& c : p.constants) {
+    // Its kernel reads as many bytes as it packed, which may be fewer than another value's kernel packs.
+    const bytes most = c.value.index < open.values().size() ? open[c.value].size : 0;
+    outside.push_back({c.value, weights->addresses[c.value.index], std::max(p.graph[c.value].size, most)});
+  }
+  if (auto bound = reserved.bind(open, at, outside, why); !bound) return bound.error();
+  if (auto same = reserved.bind(p.graph, outside, why); !same) return same.error();
+  return finish(std::move(p), *std::move(weights), nullptr, reserved, s);
 }
 
 float* runner::input(std::size_t i, source_location where) const noexcept {
@@ -208,7 +250,7 @@ void* runner::constant_address(value_id v) const noexcept {
   return state_->address(v);
 }
 bytes runner::weights_bytes() const noexcept {
-  return state_->weights.size();
+  return state_->weights.memory.size();
 }
 
 program in_order(program p, schedule::rewritten made, std::span<const std::uint32_t> steps, source_location where) {

@@ -34,6 +34,7 @@ class rewriter {
   }
 
   result<rewritten> run(std::span<const std::uint32_t> steps) {
+    if (!g_.open().dimensions.empty()) return error{errc::invalid_input, "schedule: a graph with dimensions", 0};
     for (std::uint32_t v = 0; v < g_.values().size(); ++v) declare(v);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const step_meaning it = meaning_of(g_, steps[i]);

@@ -22,7 +22,6 @@
 #include "model/file.hpp"
 #include "model/files/plan_text.hpp"
 #include "model/kept_plan.hpp"
-#include "tool/model_argument.hpp"
 #include "tool/output.hpp"
 #include "tool/plan_cache.hpp"
 #include "tool/planned.hpp"

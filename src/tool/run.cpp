@@ -34,6 +34,8 @@
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/progress_line.hpp"
+#include "tool/run_range.hpp"
+#include "tool/running.hpp"
 #include "tool/units.hpp"
 #include "tool/value_of.hpp"
 #include "tool/verb.hpp"
@@ -114,8 +116,6 @@ void require_room_for_inputs(const run_call& c, const model::program& p) {
   }
 }
 
-using contents = std::vector<std::vector<std::byte>>;  // by input
-
 contents read_inputs(const run_call& c, const model::program& p) {
   std::map<std::string, std::string> files;
   for (const std::string& text : c.inputs) {
@@ -149,16 +149,6 @@ contents read_inputs(const run_call& c, const model::program& p) {
   return inputs;
 }
 
-// FNV-1a over the bytes: equal for equal outputs on one kind of machine.
-std::string checksum(const void* data, std::size_t size) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  const auto* bytes_of = reinterpret_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < size; ++i) hash = (hash ^ bytes_of[i]) * 0x100000001b3u;
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
-
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
@@ -169,14 +159,6 @@ double ms(F&& f) {
   const auto begin = clock::now();
   f();
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
-}
-
-void run_once(model::runner& planned, const contents& inputs, stream& s) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    value_of(s.copy(planned.input_bytes(i), inputs[i].data(), inputs[i].size()));
-  }
-  value_of(planned.run());
-  value_of(s.synchronize());
 }
 
 // Times planned runs and, on the host, runs with one malloc per tensor by turns, so that both see the same machine.
@@ -218,17 +200,6 @@ void time_runs(run_report& r, model::runner& planned, const contents& inputs, st
   } else {
     r.steady = {blocks.taken() - taken, 0, true};
   }
-}
-
-// Returns an output's bytes, wherever they are.
-std::vector<std::byte> read_output(const model::runner& planned, std::size_t i, stream& s) {
-  const auto& port = planned.get_program().outputs[i];
-  std::size_t size = element_size(port.type);
-  for (const std::int64_t each : port.shape) size *= static_cast<std::size_t>(each);
-  std::vector<std::byte> read(size);
-  value_of(s.copy(read.data(), planned.output_bytes(i), size));
-  value_of(s.synchronize());
-  return read;
 }
 
 nlohmann::ordered_json pool_json(const pool& p) {
@@ -421,6 +392,14 @@ std::function<int()> declare_run(CLI::App& app) {
   app.add_flag("--json", c->json, "One JSON object on standard output");
   return [c] {
     if (c->output == "-") throw usage_error("--out: a folder, not standard output");
+    std::vector<std::string> dims = c->dims;
+    const std::vector<model::dimension_range> ranges = take_ranges(dims);
+    if (!ranges.empty()) {
+      if (ranges.size() > 1 || c->reorder || !c->output.empty() || !c->inputs.empty()) {
+        throw usage_error("--dim NAME=LO:HI: one range, with --device, --json and other --dim only");
+      }
+      return run_range(c->model, c->device, dims, ranges[0], c->json);
+    }
     std::optional<progress_line> line{std::in_place, !c->json};
     const run_report r = run_model(*c, *line);
     line.reset();

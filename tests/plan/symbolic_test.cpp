@@ -239,11 +239,14 @@ RC_GTEST_PROP(symbolic, no_value_makes_buffers_overlap, ()) {
       v.push_back(one_in(3) ? d.least : one_in(2) ? d.most : *rc::gen::inRange<bytes>(d.least, d.most + 1));
     }
   }
+  symbolic_evaluator evaluator{p, sizes, found};
   for (const auto& values : points) {
     plan answer;
     answer.status = status::feasible;
     answer.offsets.resize(p.buffers.size());
     answer.arena_bytes = *evaluate(p, sizes, found, values, answer.offsets);
+    RC_ASSERT(evaluator.evaluate(values) == answer.arena_bytes);
+    RC_ASSERT(std::ranges::equal(evaluator.offsets(), answer.offsets));
     const problem there = *at_values(p, sizes, values);
     const auto broken = verify(there, answer);
     RC_ASSERT(!broken);

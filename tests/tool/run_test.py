@@ -256,6 +256,55 @@ class Run(unittest.TestCase):
         diff = json.loads(self.with_kernels("", "plan", self.model, "--diff", plan, "--growth", "1MiB", "--json").stdout)["diff"]
         self.assertEqual(diff["kernels_before"], "Berth's own")
         self.assertIn("oneDNN", diff["kernels"])
+    # Convolution, product and element-wise nodes over an open batch.
+    def write_batched(self):
+        rest = weights("w", 4, 3, 3, 3) + weights("v", 4, 5)
+        self.write(model([("Conv", ["x", "w"], ["c"]), ("Relu", ["c"], ["r"]), ("GlobalAveragePool", ["r"], ["p"]), ("Flatten", ["p"], ["f"]),
+                          ("MatMul", ["f", "v"], ["m"]), ("Softmax", ["m"], ["s"]), ("Mul", ["s", "m"], ["y"])],
+                         [("x", floats("n", 3, 8, 8))], [("y", floats("n", 5)), ("r", floats("n", 4, 6, 6))], rest))
+
+    def test_one_arena_runs_every_value_of_a_range(self):
+        self.write_batched()
+        got = self.run_berth("--dim", "n=1:32", "--json")
+        self.assertEqual((got.returncode, got.stderr), (0, ""))
+        answer = json.loads(got.stdout)
+        self.assertEqual([run["value"] for run in answer["runs"]], list(range(1, 33)))
+        for run in answer["runs"]:
+            self.assertLessEqual(run["arena_bytes"], answer["reserved_bytes"])
+            if run["value"] % 6 == 1 or run["value"] == 32:
+                alone = json.loads(self.run_berth("--dim", f"n={run['value']}", "--json").stdout)
+                self.assertEqual(run["outputs"], alone["outputs"])
+                self.assertLessEqual(run["arena_bytes"], 1.05 * alone["arena_bytes"])
+        table = self.run_berth("--dim", "x.0=2:3")
+        self.assertEqual((table.returncode, table.stderr), (0, ""))
+        self.assertIn("from 2 to 3: one arena of", table.stdout)
+
+    def test_wrong_ranges_are_one_line(self):
+        for words in (["n=4:2"], ["n=0:2"], ["n=1:"], ["n=:2"], ["n=1:x"], ["n=1:2", "n=3"], ["n=1:2", "m=1:2"], ["m=1:2"], ["n=1:-2"]):
+            got = self.run_berth(*(part for word in words for part in ("--dim", word)))
+            self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), (words, got.stderr))
+        for option in (["--reorder"], ["--out", self.path("out")], ["--input", "x=x.npy"]):
+            self.assertEqual(self.run_berth("--dim", "n=1:2", *option).returncode, 2)
+
+    def test_a_range_is_planned_as_a_problem_with_dimensions(self):
+        self.write_batched()
+
+        def call(*args):
+            got = subprocess.run([BERTH, *args], capture_output=True, text=True, timeout=60)
+            self.assertEqual((got.returncode, got.stderr), (0, ""), args)
+            return json.loads(got.stdout)
+        plan = call("plan", self.model, "--dim", "n=1:32", "--problem", self.path("p.json"), "--json")
+        with open(self.path("p.json")) as f:
+            problem = json.load(f)
+        self.assertEqual(problem["dimensions"], [{"name": "n", "least": 1, "most": 32}])
+        self.assertIn("768*n", [b["size"] for b in problem["buffers"]])
+        self.assertEqual(call("plan", self.path("p.json"), "--json")["arena_bytes"], plan["arena_bytes"])
+        for n in (1, 2, 7, 31, 32):
+            alone = call("plan", self.model, "--dim", f"n={n}", "--json")
+            both = [call("plan", *model, "--at", f"n={n}", "--json") for model in ([self.model, "--dim", "n=1:32"], [self.path("p.json")])]
+            for got in both:
+                self.assertEqual([b["size"] for b in got["buffers"]], [b["size"] for b in alone["buffers"]])
+                self.assertLessEqual(got["arena_bytes"], 1.05 * alone["arena_bytes"])
 
     def test_what_is_too_large_says_how_much_and_what_for(self):
         with open(self.model, "wb") as f:

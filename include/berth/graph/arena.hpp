@@ -13,9 +13,15 @@
 //   `cached`     The graph was planned before. Its plan is used again, so alternating graphs never replan.
 //   `replanned`  A new plan was made; the block is large enough.
 //   `grown`      A new plan was made, and a larger block allocated.
-// The last two happen only if arena_options::on_change allows it. Otherwise the result is an error that names the first
-// change. A failed reserve or bind leaves the arena, its plan and its memory unchanged. This also holds for
-// std::bad_alloc, when the host's memory is exhausted.
+// A graph with dimensions (extent.hpp) is planned once. reserve() takes the block for the largest values, and trim()
+// cuts it to those that are bound:
+//   `bind(g, {{"batch", 4}})`  Computes the offsets of these values without a search. Its outcome is `fits`, or
+//                              `unchanged` for the values that are bound. A larger block is an outcome of `grown`.
+//   `bind(g)`                  Binds the largest values.
+//
+// `replanned` and `grown` happen only if arena_options::on_change allows it. Otherwise the result is an error that
+// names the first change. A failed reserve or bind leaves the arena, its plan and its memory unchanged. This also holds
+// for std::bad_alloc, when the host's memory is exhausted.
 //
 // Constants and external values lie outside the arena. A bind succeeds only if each of them that a node uses has an
 // address; else the error (unplaced_external) names the value and the node. Addresses belong to the graph that is
@@ -36,6 +42,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <list>
 #include <memory>
 #include <span>
@@ -133,6 +140,16 @@ class arena {
   [[nodiscard]] result<bind_outcome> bind(const graph& g, std::span<const attachment> outside,
                                           graph_fault* why = nullptr);
 
+  // Binds a graph with dimensions at one value for each. get_plan() then has the sizes and places of these values. The
+  // addresses of constants and external values hold for all values, and are of memory for the largest.
+  // Further errors: a value as in values_of(), and a view that ends beyond its root at these values.
+  [[nodiscard]] result<bind_outcome> bind(const graph& g, std::span<const dimension_value> at,
+                                          std::span<const attachment> outside, graph_fault* why = nullptr);
+  [[nodiscard]] result<bind_outcome> bind(const graph& g, std::initializer_list<dimension_value> at,
+                                          graph_fault* why = nullptr) {
+    return bind(g, std::span<const dimension_value>{at.begin(), at.size()}, {}, why);
+  }
+
   // Returns the address of v's bytes; a view's lies inside its root. Null for a constant or an external value without
   // an address. Contract: v is a value of the graph that is bound.
   [[nodiscard]] void* address(value_id v) const noexcept;
@@ -175,6 +192,9 @@ class arena {
   void serve(entry_list& from, entry_list::iterator e, std::vector<void*>& addresses) noexcept;
   void keep(entry_list& fresh, std::vector<void*>& addresses) noexcept;
   void count(bind_outcome b) noexcept { ++counters_.outcomes[static_cast<std::size_t>(b)]; }
+  result<bind_outcome> counted(result<bind_outcome> outcome);
+  result<bind_outcome> bind_values(const graph& g, std::span<const bytes> values, std::span<const attachment> outside,
+                                   graph_fault* why);
   result<bind_outcome> bind_new(const graph& g, std::span<const attachment> outside, graph_fault* why);
   result<bind_outcome> replan(const graph& g, std::span<const attachment> outside, graph_fault* why);
 

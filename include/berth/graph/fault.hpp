@@ -38,6 +38,7 @@ enum class fault_kind : std::uint8_t {
   changed,            // the graph is not the planned one
   state_changed,      // the states differ from those of the arena, or of an earlier graph of a pipeline; number:
                       // bytes of the first that differs
+  bad_dimension,      // number: the value that it was given
   bad_plan,           // an impossible plan; number: the byte of the file, or the bytes in question
   clobbered,          // a plan under which a read would find foreign bytes; number: the first such byte
   device_failed,      // a call to the device failed; number: the bytes of the call

@@ -12,16 +12,22 @@
 // Lanes: nodes of one `stream` run in the order they were added. Nodes of different streams are ordered only by the
 // values they pass on; the program that runs the graph must wait there. So lifetimes follow happens-before.
 //
+// Dimensions: a size may be an expression of numbers known at run time only (extent.hpp). The numbers of such a graph
+// are those at the largest values.
+//
 // A graph is a value: copying copies it. Not thread-safe while it is built; reading is.
 #pragma once
 #pragma GCC visibility push(default)
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "berth/graph/extent.hpp"
 #include "berth/graph/fault.hpp"
 #include "berth/graph/structure.hpp"
 
@@ -35,6 +41,7 @@ struct tensor_type {
   element type = element::f32;
   bytes size = 0;                       // bytes in memory, padding included; 0: from shape, strides and element
   std::vector<std::int64_t> strides{};  // in bytes; empty: dense, row-major (or opaque, if size is given)
+  extent open{};                        // the size as an expression: `size` is then that at the largest values
 };
 
 struct value {
@@ -65,10 +72,13 @@ struct node_options {
   std::vector<std::uint32_t> in_place{};
   bytes workspace = 0;
   std::uint32_t stream = 0;
+  extent open_workspace{};  // the workspace as an expression
 };
 
 class graph {
  public:
+  // Adds a dimension and returns it. Fault (bad_dimension): the name is taken, `least` is 0 or above `most`.
+  extent dimension(std::string name, bytes least, bytes most);
   value_id input(std::string name, tensor_type type);
   value_id constant(std::string name, tensor_type type);
   value_id external(std::string name, tensor_type type);
@@ -86,10 +96,14 @@ class graph {
   // is "VIEWED.view".
   value_id view(value_id of, tensor_type type, bytes offset = 0);
   value_id view(std::string name, value_id of, tensor_type type, bytes offset = 0);
+  value_id view(std::string name, value_id of, tensor_type type, const extent& offset);
   // Makes v survive the last node; for a view, the whole root survives.
   void output(value_id v);
   // Forbids a and b to share a byte, even if they are never alive together.
   void separate(value_id a, value_id b);
+  // Makes sizes of a finished graph depend on dimensions, as `sizes` says; fills its inside_roots. The numbers become
+  // those at the largest values. Contract: a result that may reuse an operand's memory has the operand's extent.
+  void open(open_sizes sizes);
   void clear() noexcept;
 
   [[nodiscard]] std::span<const value> values() const noexcept { return values_; }
@@ -101,10 +115,18 @@ class graph {
   [[nodiscard]] const graph_fault& fault() const noexcept { return fault_; }
   // Returns the part of the graph that a plan depends on, kept up to date by the builder.
   [[nodiscard]] const graph_structure& structure() const noexcept { return structure_; }
+  // Returns the dimensions and the sizes that depend on them.
+  [[nodiscard]] const open_sizes& open() const noexcept { return open_; }
 
  private:
   value_id add(std::string name, tensor_type type, value_kind kind);
-  value_id add_view(std::string name, value_id of, tensor_type type, bytes offset, node_id producer);
+  value_id add_view(std::string name, value_id of, tensor_type type, bytes offset, node_id producer,
+                    const extent& open_offset = {});
+  void open_view(value_id v, value_id of, bytes offset, const extent& open_offset);
+  void keep_inside(value_id v, const extent& start);
+  std::uint32_t number_of(const extent& e);
+  extent size_of(value_id v) const;
+  std::optional<bytes> at_most(const extent& e) const;
   node_id add_node(std::string name, std::vector<value_id> inputs, node_options options);
   void finish_node(node_id n);
   bytes resolve(const std::string& name, tensor_type& type);
@@ -115,6 +137,8 @@ class graph {
   std::vector<value> values_;
   std::vector<berth::node> nodes_;
   graph_structure structure_;
+  open_sizes open_;
+  std::map<extent, std::uint32_t> numbers_;  // of the extents
   graph_fault fault_;
 };
 

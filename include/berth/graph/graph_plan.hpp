@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,17 @@ struct plan_provenance {
   friend bool operator==(const plan_provenance&, const plan_provenance&) = default;
 };
 
+// The part of the plan of a graph with dimensions that gives offsets at every value.
+struct open_plan {
+  open_sizes sizes;
+  graph_structure most;  // of the graph, at the largest values
+  plan::symbolic_evaluator order;
+  std::vector<std::uint32_t> buffer_of;     // by value; no_buffer: none
+  std::vector<std::uint32_t> workspace_of;  // by node
+  std::vector<bytes> numbers;               // of the extents, at the present values
+  std::vector<bytes> values;                // of the dimensions: the plan's offsets and sizes are those at them
+};
+
 struct graph_plan {
   graph_structure structure;        // of the graph it was made for
   std::vector<bytes> offset_of;     // by value; no_offset: outside the arena
@@ -61,6 +73,7 @@ struct graph_plan {
   bytes granularity = 1;
   bytes tail_pad = 0;
   plan_provenance provenance;
+  std::optional<open_plan> open{};  // of a graph with dimensions; not saved in files
 
   [[nodiscard]] bytes arena() const noexcept { return arena_bytes; }
   [[nodiscard]] bytes lower_bound() const noexcept { return lower_bound_bytes; }
@@ -69,6 +82,12 @@ struct graph_plan {
 
 // Plans g. Errors: the graph's fault, over_budget (limit_exceeded), no_plan. Fills `why`, if given, on error.
 [[nodiscard]] result<graph_plan> plan_graph(const graph& g, const graph_options& o = {}, graph_fault* why = nullptr);
+
+// Sets the dimensions of a plan: its structure, places and arena become those at these values, without a search. It
+// then has no bound but the bytes of the states. plan_graph() sets the largest. Errors (`why` names the dimension or
+// value, and the plan stays as it is): a value as in values_of(), or a view that would end beyond its root. O(values).
+[[nodiscard]] result<void> set_dimensions(graph_plan& p, std::span<const dimension_value> at,
+                                          graph_fault* why = nullptr);
 
 // Returns the plan of a graph that fits_within() the planned one (fingerprint.hpp). The places are the same, except for
 // views inside smaller roots. It carries no proof. O(values + nodes).

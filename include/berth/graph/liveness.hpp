@@ -56,5 +56,8 @@ struct liveness {
 [[nodiscard]] liveness find_lifetimes(const graph_structure& g, const rules::placement& rules,
                                       reuse in_place = reuse::all);
 
+// Returns the sizes of the buffers of a graph with dimensions. Contract: `live` is of g.structure().
+[[nodiscard]] plan::symbolic_sizes sizes_of(const graph& g, const liveness& live);
+
 }  // namespace berth
 #pragma GCC visibility pop

@@ -83,8 +83,7 @@ enum class reads : bool { buffers, uses };
 [[nodiscard]] problem_file read_uses(const std::string& path, const dimensions& said = {});
 
 // Returns the problem as berth-problem/1, with its uses, transfers and steps. Reading it gives the same plans. Notes
-// and reuse in place are lost. Throws input_error: the problem has dimensions, or a buffer's rounding that no rules
-// describe.
+// and reuse in place are lost. Throws input_error: no rules describe a buffer's rounding.
 [[nodiscard]] std::string problem_json(const problem_file& file);
 
 // Reads compute graphs that never run at the same time, in the order in which they run, as one problem

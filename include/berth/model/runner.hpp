@@ -28,6 +28,12 @@ class runner {
   // Errors: out_of_memory, limit_exceeded, unsupported (an operation does not run on the stream's device),
   // device_failed.
   [[nodiscard]] static result<runner> create(program p, pool& memory, stream& s, const plan::options& o = {});
+  // Runs in an arena that was reserved for `open`, a graph with dimensions, and binds it at these values. The program's
+  // graph has at most its sizes there, and is it in all else: else the error names the first change (`why`). Takes one
+  // block, for the weights. The arena outlives the runner, which is of use until the next bind.
+  [[nodiscard]] static result<runner> create(program p, arena& reserved, const graph& open,
+                                             std::span<const dimension_value> at, pool& memory, stream& s,
+                                             graph_fault* why = nullptr);
   runner(runner&&) noexcept;
   // These two wait for the runs in flight.
   runner& operator=(runner&&) noexcept;
@@ -57,6 +63,9 @@ class runner {
 
  private:
   struct state;
+  struct packed;
+  static result<packed> pack(program& p, pool& memory, stream& s);
+  static result<runner> finish(program p, packed weights, std::unique_ptr<arena> own, arena& shared, stream& s);
   explicit runner(std::unique_ptr<state> s) noexcept;
   std::unique_ptr<state> state_;
 };

@@ -4,6 +4,7 @@
 #include "berth/model/input_error.hpp"
 #include "berth/model/problem_file.hpp"
 #include "model/files/plan_text.hpp"
+#include "model/files/size_expression.hpp"
 #include "model/files/text.hpp"
 
 namespace berth::model {
@@ -20,6 +21,15 @@ class problem_writer {
     key("tail_pad", p_.tail_pad);
     if (p_.capacity) key("capacity", *p_.capacity);
     if (p_.max_slab) key("max_slab", *p_.max_slab);
+    if (file_.symbolic) {
+      list("dimensions", file_.symbolic->dimensions.size(), [&](std::size_t d) {
+        const plan::dimension& it = file_.symbolic->dimensions[d];
+        append_string(out_ += "{\"name\":", it.name);
+        key("least", it.least);
+        key("most", it.most);
+        out_ += '}';
+      });
+    }
     list("pools", p_.memories.size(), [&](std::size_t m) { add(p_.memories[m]); });
     list(
         "buffers", p_.buffers.size(), [&](std::size_t i) { add_buffer(static_cast<plan::index>(i)); }, true);
@@ -96,7 +106,11 @@ class problem_writer {
   void add_buffer(plan::index i) {
     const plan::buffer& b = p_.buffers[i];
     append_id(out_ += "{\"id\":", file_, b.name);
-    key("size", b.size);
+    if (file_.symbolic) {
+      append_string(out_ += ",\"size\":", size_text(file_.symbolic->of[i], file_.symbolic->dimensions));
+    } else {
+      key("size", b.size);
+    }
     if (b.lifetimes.empty()) {
       append(out_ += ",\"lower\":", b.live.lower);
       append(out_ += ",\"upper\":", b.live.upper);
@@ -160,7 +174,6 @@ class problem_writer {
 }  // namespace
 
 std::string problem_json(const problem_file& file) {
-  if (file.symbolic) throw input_error(file.path, "has dimensions: it is a file of a problem already");
   return problem_writer{file}.write();
 }
 

@@ -12,23 +12,8 @@
 namespace berth::plan {
 namespace {
 
-// Returns the size at these values; nothing above max_address.
-std::optional<bytes> checked_size(const std::vector<size_term>& sum_of, std::span<const bytes> values) {
-  bytes sum = 0;
-  for (const size_term& t : sum_of) {
-    bytes product = t.factor;
-    for (const index d : t.dimensions) {
-      if (product != 0 && values[d] > max_address / product) return {};
-      product *= values[d];
-    }
-    if (product > max_address - sum) return {};
-    sum += product;
-  }
-  return sum;
-}
-
-// Returns the same after a check of the largest values: nothing overflows.
-bytes size_at(const std::vector<size_term>& sum_of, std::span<const bytes> values) {
+// Returns the size at these values after a check of the largest: nothing overflows.
+bytes unchecked_size(const std::vector<size_term>& sum_of, std::span<const bytes> values) {
   bytes sum = 0;
   for (const size_term& t : sum_of) {
     bytes product = t.factor;
@@ -244,7 +229,7 @@ class order_search {
   std::vector<index> highest_chain(const symbolic_plan& plan, const std::vector<bytes>& values) {
     (void)*evaluate(p_, s_, plan, values, offsets_);
     const auto end_of = [&](index i) {
-      return offsets_[i] + align_up(size_at(s_.of[i], values), p_.granularity_of(i)) + p_.tail_pad_of(i);
+      return offsets_[i] + align_up(unchecked_size(s_.of[i], values), p_.granularity_of(i)) + p_.tail_pad_of(i);
     };
     std::vector<index> place(plan.order.size());
     for (index k = 0; k < plan.order.size(); ++k) place[plan.order[k]] = k;
@@ -280,6 +265,20 @@ class order_search {
 
 }  // namespace
 
+std::optional<bytes> size_at(std::span<const size_term> sum_of, std::span<const bytes> values) {
+  bytes sum = 0;
+  for (const size_term& t : sum_of) {
+    bytes product = t.factor;
+    for (const index d : t.dimensions) {
+      if (product != 0 && values[d] > max_address / product) return {};
+      product *= values[d];
+    }
+    if (product > max_address - sum) return {};
+    sum += product;
+  }
+  return sum;
+}
+
 result<problem> at_values(const problem& p, const symbolic_sizes& s, std::span<const bytes> values) {
   if (s.of.size() != p.buffers.size()) return error{errc::invalid_input, "problem: not one symbolic size a buffer"};
   if (auto ok = validate_values(s, values); !ok) return ok.error();
@@ -290,7 +289,7 @@ result<problem> at_values(const problem& p, const symbolic_sizes& s, std::span<c
         if (d >= values.size()) return error{errc::invalid_input, "buffer: its size names no dimension", i};
       }
     }
-    const auto size = checked_size(s.of[i], values);
+    const auto size = size_at(s.of[i], values);
     if (!size) return error{errc::overflow, "buffer: its largest size exceeds 2^62 bytes", i};
     out.buffers[i].size = *size;
   }
@@ -351,7 +350,7 @@ result<bytes> evaluate(const problem& p, const symbolic_sizes& s, const symbolic
   if (auto ok = validate_values(s, values); !ok) return ok.error();
   if (offsets.size() != p.buffers.size()) return error{errc::invalid_input, "problem: not one offset a buffer"};
   const auto end_of = [&](index i) {
-    return offsets[i] + align_up(size_at(s.of[i], values), p.granularity_of(i)) + p.tail_pad_of(i);
+    return offsets[i] + align_up(unchecked_size(s.of[i], values), p.granularity_of(i)) + p.tail_pad_of(i);
   };
   bytes arena = 0;
   for (std::size_t k = 0; k < plan.order.size(); ++k) {
@@ -362,6 +361,41 @@ result<bytes> evaluate(const problem& p, const symbolic_sizes& s, const symbolic
     }
     offsets[i] = align_up(at, p.alignment_of(i));
     arena = std::max(arena, end_of(i));
+  }
+  return arena;
+}
+
+symbolic_evaluator::symbolic_evaluator(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan)
+    : ends_(plan.order.size()), offsets_(plan.order.size()) {
+  std::map<footprint, std::uint32_t> known;
+  std::vector<std::uint32_t> step_of(plan.order.size());
+  for (std::uint32_t k = 0; k < plan.order.size(); ++k) {
+    const index i = plan.order[k];
+    step_of[i] = k;
+    const auto [at, fresh] = known.emplace(footprint{s.of[i], p.alignment_of(i), p.granularity_of(i), p.tail_pad_of(i)},
+                                           static_cast<std::uint32_t>(footprints_.size()));
+    if (fresh) footprints_.push_back(at->first);
+    steps_.push_back({i, at->second, plan.first[k + 1]});
+  }
+  for (const index below : plan.supports) supports_.push_back(step_of[below]);
+  for (const footprint& each : footprints_) taken_.push_back({0, each.alignment});
+}
+
+bytes symbolic_evaluator::evaluate(std::span<const bytes> values) noexcept {
+  for (std::size_t f = 0; f < footprints_.size(); ++f) {
+    const footprint& each = footprints_[f];
+    taken_[f].size = align_up(unchecked_size(each.sum_of, values), each.granularity) + each.tail_pad;
+  }
+  bytes arena = 0;
+  std::uint32_t below = 0;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const step& s = steps_[k];
+    bytes at = 0;
+    for (; below < s.last; ++below) at = std::max(at, ends_[supports_[below]]);
+    const taken& it = taken_[s.footprint];
+    offsets_[s.buffer] = at = align_up(at, it.alignment);
+    ends_[k] = at += it.size;
+    arena = std::max(arena, at);
   }
   return arena;
 }
