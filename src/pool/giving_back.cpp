@@ -8,7 +8,6 @@
 
 namespace berth {
 
-using detail::extent;
 using detail::extent_state;
 using detail::known_stream;
 
@@ -26,7 +25,7 @@ void pool::state::sort_step() noexcept {
   if (unsorted == nullptr) unsorted = pending.exchange(nullptr, std::memory_order_acquire);
   std::uint32_t sorted = 0;
   for (; unsorted != nullptr && sorted < most_sorted; ++sorted) {
-    extent* const e = unsorted;
+    detail::extent* const e = unsorted;
     unsorted = e->next;
     expects(e->is(extent_state::pending), "pool: double free, by two threads at once");
     put_back(e);
@@ -49,7 +48,7 @@ void pool::state::drain_in_steps(lock_held& held) noexcept {
 
 // Notes epochs that a lane's own epochs do not show, so that their streams are queried as well. These are the epochs of
 // further streams that use a block, and those that the mappings of a dead stitched block wait for.
-void pool::state::note_awaited(const extent& e) noexcept {
+void pool::state::note_awaited(const detail::extent& e) noexcept {
   const auto raise = [this](const detail::stream_use& use) {
     known_stream* const k = find_known(use.clock);
     if (k == nullptr) return;
@@ -60,7 +59,7 @@ void pool::state::note_awaited(const extent& e) noexcept {
   if (e.uses) std::ranges::for_each(*e.uses, raise);
 }
 
-void pool::state::put_back(extent* e) noexcept {
+void pool::state::put_back(detail::extent* e) noexcept {
   e->next = nullptr;
   blocks.erase(e);
   if (e->stitched || e->uses) note_awaited(*e);
@@ -69,7 +68,7 @@ void pool::state::put_back(extent* e) noexcept {
     space.give(e, to);
     return;
   }
-  for (extent* piece : e->stitched->pieces) {
+  for (detail::extent* piece : e->stitched->pieces) {
     piece->use = e->use;
     piece->uses = e->uses;
     space.give(piece, to);
@@ -78,10 +77,10 @@ void pool::state::put_back(extent* e) noexcept {
   space.recycle(e);
 }
 
-std::uint64_t pool::state::put_back_all(extent* chain) noexcept {
+std::uint64_t pool::state::put_back_all(detail::extent* chain) noexcept {
   std::uint64_t count = 0;
   while (chain != nullptr) {
-    extent* const rest = chain->next;
+    detail::extent* const rest = chain->next;
     put_back(chain);
     chain = rest;
     ++count;
@@ -94,7 +93,7 @@ void pool::state::flush() noexcept {
   {
     const standstill nobody_moves{*this};
     for (const auto& c : caches) {
-      while (extent* const chain = c->evict_one_bin()) count += put_back_all(chain);
+      while (detail::extent* const chain = c->evict_one_bin()) count += put_back_all(chain);
     }
   }
   ++flushes;
@@ -127,21 +126,21 @@ void pool::state::tell_watermark(lock_held& held) noexcept {
 // and returns whether to go on.
 template <class Function>
 void pool::state::for_each_chunk(Function&& f) noexcept {
-  std::vector<extent*> idle;
+  std::vector<detail::extent*> idle;
   std::vector<bool> shown;
   try {
     shown = memory.still_shown();
-    space.for_each_free([&](extent& e) {
+    space.for_each_free([&](detail::extent& e) {
       if (e.done()) idle.push_back(&e);
     });
   } catch (const std::bad_alloc&) {
     return;
   }
-  std::ranges::sort(idle, {}, &extent::offset);
+  std::ranges::sort(idle, {}, &detail::extent::offset);
   for (std::size_t i = memory.chunks().size(); i-- > 0;) {
     const detail::chunk c = memory.chunks()[i];
     while (!idle.empty() && idle.back()->offset > c.offset) idle.pop_back();
-    extent* const around = !idle.empty() && idle.back()->end() >= c.offset + c.size ? idle.back() : nullptr;
+    detail::extent* const around = !idle.empty() && idle.back()->end() >= c.offset + c.size ? idle.back() : nullptr;
     // Its record may be another extent's, once all of it was released.
     if (around != nullptr && around->size == c.size) idle.pop_back();
     if (!f(i, shown[i] ? nullptr : around)) break;
@@ -150,11 +149,11 @@ void pool::state::for_each_chunk(Function&& f) noexcept {
 }
 
 // Releases a chunk that for_each_chunk() found to be free.
-bool pool::state::give_chunk_back(std::size_t i, extent* around) noexcept {
+bool pool::state::give_chunk_back(std::size_t i, detail::extent* around) noexcept {
   const detail::chunk c = memory.chunks()[i];
   detail::lane& from = *around->home;
   const bool device_block = memory.is_device_block(c.offset);
-  extent* const gone = space.take(around, c.offset, c.size);
+  detail::extent* const gone = space.take(around, c.offset, c.size);
   if (!memory.shrink(i)) {
     space.give(gone, from);
     return false;
@@ -169,17 +168,17 @@ bool pool::state::give_chunk_back(std::size_t i, extent* around) noexcept {
 
 // Releases the free parts of chunks, the last ones first, if they are worth a separate piece.
 void pool::state::trim_parts(bytes keep) noexcept {
-  std::vector<extent*> idle;
+  std::vector<detail::extent*> idle;
   try {
     const bytes least = std::max(least_part, memory.granule());
-    space.for_each_free([&](extent& e) {
+    space.for_each_free([&](detail::extent& e) {
       if (e.size >= least && e.done() && !memory.is_device_block(e.offset)) idle.push_back(&e);
     });
   } catch (const std::bad_alloc&) {
     return;
   }
-  std::ranges::sort(idle, std::greater{}, &extent::offset);
-  for (extent* e : idle) {
+  std::ranges::sort(idle, std::greater{}, &detail::extent::offset);
+  for (detail::extent* e : idle) {
     // Taking the end of an extent leaves its record with the rest.
     for (bytes end = align_down(e->end(), memory.granule()); memory.reserved() > keep;) {
       const bytes begin = align_up(e->offset, memory.granule());
@@ -207,7 +206,7 @@ bytes pool::state::trim(bytes keep) noexcept {
   complete_idle();
   sweep_all(nullptr);
   memory.purge();
-  for_each_chunk([&](std::size_t i, extent* around) {
+  for_each_chunk([&](std::size_t i, detail::extent* around) {
     if (memory.reserved() <= keep) return false;
     return around == nullptr || (space.prepare(4) && give_chunk_back(i, around));
   });
@@ -223,7 +222,7 @@ void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noex
   flush();
   sweep_all(nullptr);
   memory.purge();
-  for_each_chunk([&](std::size_t i, extent* around) {
+  for_each_chunk([&](std::size_t i, detail::extent* around) {
     if (around == nullptr) {
       memory.set_idle_since(i, {});
     } else if (const auto since = memory.chunks()[i].idle_since; since == decltype(since){}) {

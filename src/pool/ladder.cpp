@@ -9,7 +9,6 @@
 
 namespace berth {
 
-using detail::extent;
 using detail::extent_state;
 using detail::known_stream;
 using detail::lane;
@@ -41,7 +40,7 @@ void pool::state::make_ready() {
   if (!space.prepare(4) || !blocks.prepare()) throw std::bad_alloc{};
 }
 
-result<extent*> pool::state::serve(request& r, lock_held& held) {
+result<detail::extent*> pool::state::serve(request& r, lock_held& held) {
   try {
     r.by = &know(r.on, r.site);
     ++misses;
@@ -52,7 +51,7 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
     if (memory.purge_is_due()) purge(held);
     make_ready();
     const std::uint64_t calls = memory.device_calls();
-    extent* e = fit(r);
+    detail::extent* e = fit(r);
     if (e == nullptr) {
       auto climbed = climb(r, held);
       if (!climbed) return climbed;
@@ -77,29 +76,29 @@ result<extent*> pool::state::serve(request& r, lock_held& held) {
 
 // --- where a request fits
 
-bool pool::state::serves(const extent& e, const request& r) const noexcept {
+bool pool::state::serves(const detail::extent& e, const request& r) const noexcept {
   return usable(e, r.on) && (!r.options.no_stitch || memory.is_device_block(e.offset));
 }
 
-bytes pool::state::reach(const extent& e, const request& r) const noexcept {
+bytes pool::state::reach(const detail::extent& e, const request& r) const noexcept {
   if (r.slack == 0) return r.size;
   const auto address = reinterpret_cast<std::uintptr_t>(memory.address(e.offset));
   return align_up(address, r.options.alignment) - address + r.size;
 }
 
 // Takes the request's bytes out of a free extent that has enough.
-extent* pool::state::cut(extent* e, const request& r) noexcept {
+detail::extent* pool::state::cut(detail::extent* e, const request& r) noexcept {
   const bytes at = r.slack == 0 ? space.place(*e, r.size) : e->offset + (reach(*e, r) - r.size);
-  extent* taken = space.take(e, at, r.size);
+  detail::extent* taken = space.take(e, at, r.size);
   taken->address.store(memory.address(at), std::memory_order_relaxed);
   return taken;
 }
 
 // Searches extents of n bytes or more: those that the stream freed itself, and the unused ones. Then those that other
 // streams freed, as far as they are known to be usable and found quickly. The slow path searches all of them.
-extent* pool::state::find_fit(const request& r, bytes n) {
-  const auto good = [&](const extent& x) { return serves(x, r) && (r.slack == 0 || reach(x, r) <= x.size); };
-  extent* e = space.find(r.by->free, n, good);
+detail::extent* pool::state::find_fit(const request& r, bytes n) {
+  const auto good = [&](const detail::extent& x) { return serves(x, r) && (r.slack == 0 || reach(x, r) <= x.size); };
+  detail::extent* e = space.find(r.by->free, n, good);
   for (std::size_t i = 0; e == nullptr && apart && i < holding.size(); ++i) {
     known_stream& k = *holding[i];
     if (k.is_idle()) ++idle_met;
@@ -113,8 +112,8 @@ extent* pool::state::find_fit(const request& r, bytes n) {
 }
 
 // If no extent is large enough for an aligned place at any start, one with a favourable start may do.
-extent* pool::state::fit(const request& r) {
-  extent* e = find_fit(r, r.size + r.slack);
+detail::extent* pool::state::fit(const request& r) {
+  detail::extent* e = find_fit(r, r.size + r.slack);
   if (e == nullptr && r.slack != 0) e = find_fit(r, r.size);
   return e == nullptr ? nullptr : cut(e, r);
 }
@@ -123,20 +122,22 @@ extent* pool::state::fit(const request& r) {
 // use are joined, if a run of them is long enough (the shortest such run). The joined extent then belongs to the
 // requesting stream's lane. It is safe, since the stream is ordered behind all earlier uses. But other streams, which
 // could have used a part of it at once, now have to be ordered behind this one.
-extent* pool::state::join_and_fit(request& r) {
-  if (extent* e = fit(r)) return e;
+detail::extent* pool::state::join_and_fit(request& r) {
+  if (detail::extent* e = fit(r)) return e;
   if (!apart) return nullptr;
   sweep_all(&r.by->free);
   sweep_further_uses(r.by->free);
-  const auto joins = [&](const extent* e) { return e != nullptr && e->is(extent_state::free) && serves(*e, r); };
-  extent* first = nullptr;
-  extent* last = nullptr;
+  const auto joins = [&](const detail::extent* e) {
+    return e != nullptr && e->is(extent_state::free) && serves(*e, r);
+  };
+  detail::extent* first = nullptr;
+  detail::extent* last = nullptr;
   bytes best = max_bytes;
-  for_each_usable(r, [&](extent& e) {
+  for_each_usable(r, [&](detail::extent& e) {
     if (!joins(&e) || joins(e.before)) return;  // not the head of a run
     bytes run = 0;
-    extent* end = &e;
-    for (extent* x = &e; joins(x); x = x->after) {
+    detail::extent* end = &e;
+    for (detail::extent* x = &e; joins(x); x = x->after) {
       run += x->size;
       end = x;
     }
@@ -154,14 +155,14 @@ extent* pool::state::join_and_fit(request& r) {
 }
 
 // Makes the requesting stream wait for the stream that holds the best fit, or for all of them.
-extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
+detail::extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
   if (!options.wait_for_streams || streams.size() <= 1) return nullptr;
   std::vector<const stream_clock*> only;
   if (!for_all) {
-    const extent* best = nullptr;
+    const detail::extent* best = nullptr;
     for (const known_stream* k : holding) {
-      const extent* e =
-          space.find_among(k->free, r.size, no_end, [&](const extent& x) { return reach(x, r) <= x.size; });
+      const detail::extent* e =
+          space.find_among(k->free, r.size, no_end, [&](const detail::extent& x) { return reach(x, r) <= x.size; });
       if (e != nullptr && (best == nullptr || e->size < best->size)) best = e;
     }
     if (best == nullptr) return nullptr;
@@ -182,7 +183,7 @@ bool pool::state::add_chunk(bytes size, error& why, bool device_block) {
   why = {errc::out_of_memory, "pool: no memory for the pool's own records", size};
   if (size == 0 || !space.prepare(4)) return false;
   const bool ranged = memory.stitches() && !device_block;
-  extent* under = ranged ? space.lowest_unbacked(size) : nullptr;
+  detail::extent* under = ranged ? space.lowest_unbacked(size) : nullptr;
   if (ranged && under == nullptr) {
     const auto more = memory.reserve(size);
     if (!more) {
@@ -216,10 +217,10 @@ std::optional<bytes> pool::state::chunk_for(const request& r) const noexcept {
 }
 
 // Returns the addresses where a new chunk joins a free extent below that the request may use; null if there are none.
-const extent* pool::state::border(const request& r) const noexcept {
-  const extent* const above = memory.stitches() && !r.options.no_stitch ? space.lowest_unbacked(1) : nullptr;
+const detail::extent* pool::state::border(const request& r) const noexcept {
+  const detail::extent* const above = memory.stitches() && !r.options.no_stitch ? space.lowest_unbacked(1) : nullptr;
   if (above == nullptr || above->before == nullptr || !above->before->is(extent_state::free)) return nullptr;
-  const extent& below = *above->before;
+  const detail::extent& below = *above->before;
   const bytes reached = reach(below, r);
   const bool joins = below.size < reached && reached - below.size <= above->size && usable(below, r.on);
   return joins ? above : nullptr;
@@ -228,7 +229,7 @@ const extent* pool::state::border(const request& r) const noexcept {
 bytes pool::state::lack(const request& r) const noexcept {
   const auto need = chunk_for(r);
   if (!need) return max_bytes;
-  const extent* const above = border(r);
+  const detail::extent* const above = border(r);
   if (above == nullptr) return *need;
   return std::min(*need, align_up(reach(*above->before, r) - above->before->size, memory.granule()));
 }
@@ -252,7 +253,7 @@ bool pool::state::grow(request& r) {
   const bytes to = least < holdings.slack() ? holdings.recent() + holdings.slack() : 0;
   bytes wish = to - std::min(to, memory.reserved());
   if (!memory.stitches()) wish = std::max(least_chunk, memory.reserved() / chunk_share);
-  if (const extent* const above = border(r)) wish = std::min(wish, above->size);
+  if (const detail::extent* const above = border(r)) wish = std::min(wish, above->size);
   wish = align_down(std::min({wish, most_chunk, room}), memory.granule());
   return (wish > least && add(wish)) || add(least) || (*need != least && add(*need));
 }
@@ -294,15 +295,15 @@ bool pool::state::note_request(const request& r) noexcept {
                         .regretted = r.evicted_before});
 }
 
-extent* pool::state::look_and_fit(request& r, lock_held& held) {
-  if (extent* e = join_and_fit(r)) return e;
+detail::extent* pool::state::look_and_fit(request& r, lock_held& held) {
+  if (detail::extent* e = join_and_fit(r)) return e;
   if (!somebody_holds_back(r.by)) return nullptr;
   ask(&r.on, asking_for::look, nullptr, held);
   make_ready();
   return join_and_fit(r);
 }
 
-extent* pool::state::flush_and_fit(request& r, lock_held& held) {
+detail::extent* pool::state::flush_and_fit(request& r, lock_held& held) {
   flush();
   make_ready();
   return look_and_fit(r, held);
@@ -310,66 +311,66 @@ extent* pool::state::flush_and_fit(request& r, lock_held& held) {
 
 // Empties caches as far as the request needs it: this thread's blocks of the request's stream, first the large ones.
 // Then all caches, if that is due.
-extent* pool::state::make_room(request& r, lock_held& held) {
+detail::extent* pool::state::make_room(request& r, lock_held& held) {
   for (const bytes least : {r.size / small_share, bytes{0}}) {
     if (!evict_own(r, least)) continue;
     make_ready();
-    if (extent* e = join_and_fit(r)) return e;
+    if (detail::extent* e = join_and_fit(r)) return e;
   }
   return holdings.flush_is_due() ? flush_and_fit(r, held) : nullptr;
 }
 
-extent* pool::state::rungs(request& r, lock_held& held) {
+detail::extent* pool::state::rungs(request& r, lock_held& held) {
   for (std::uint32_t steps = steps_left(); steps != 0 && has_unsorted(); --steps) {
     { const unlocked others_first{held}; }
     make_ready();
-    if (extent* e = fit(r)) return e;
+    if (detail::extent* e = fit(r)) return e;
   }
-  if (extent* e = look_and_fit(r, held)) return e;
+  if (detail::extent* e = look_and_fit(r, held)) return e;
   const bool tight = holdings.makes_room(grown_by(lack(r)));
   if (tight) {
-    if (extent* e = make_room(r, held)) return e;
+    if (detail::extent* e = make_room(r, held)) return e;
   }
-  if (extent* e = wait_and_fit(r, false, held)) return e;
+  if (detail::extent* e = wait_and_fit(r, false, held)) return e;
   if (tight && space.free_bytes() >= r.size) {
-    if (extent* e = stitch(r, held)) return e;
+    if (detail::extent* e = stitch(r, held)) return e;
   }
   if (tight && !may_stitch(r)) {
     collect(holdings.most() - std::min(lack(r), holdings.most()), held);
     make_ready();
   }
   if (grow(r)) {
-    if (extent* e = join_and_fit(r)) return e;
+    if (detail::extent* e = join_and_fit(r)) return e;
   }
   r.thorough = true;
-  if (extent* e = flush_and_fit(r, held)) return e;
-  if (extent* e = stitch(r, held)) return e;
+  if (detail::extent* e = flush_and_fit(r, held)) return e;
+  if (detail::extent* e = stitch(r, held)) return e;
   if (grow_by_holes(r)) {
-    if (extent* e = stitch(r, held)) return e;
+    if (detail::extent* e = stitch(r, held)) return e;
   }
-  if (extent* e = wait_and_fit(r, true, held)) return e;
-  if (extent* e = stitch(r, held)) return e;
+  if (detail::extent* e = wait_and_fit(r, true, held)) return e;
+  if (detail::extent* e = stitch(r, held)) return e;
   return last_resort(r, held);
 }
 
 // Tries everything once more, with the lock held throughout. The steps before release it in between, so memory that one
 // step saw may be gone at the next. Other threads may take memory, free into their caches, grow, or release the chunk
 // that was in the way. Memory that this search does not find was not free at this moment, or not for this stream.
-extent* pool::state::look_everywhere(request& r) {
+detail::extent* pool::state::look_everywhere(request& r) {
   r.thorough = true;
   flush();
   make_ready();
   complete_idle();
   sweep_all(nullptr);
   memory.purge();
-  const auto fit_or_stitch = [&]() -> extent* {
-    if (extent* e = join_and_fit(r)) return e;
+  const auto fit_or_stitch = [&]() -> detail::extent* {
+    if (detail::extent* e = join_and_fit(r)) return e;
     bool lacks_addresses = false;
     return may_stitch(r) ? stitch_free(r, true, lacks_addresses) : nullptr;
   };
-  if (extent* e = fit_or_stitch()) return e;
+  if (detail::extent* e = fit_or_stitch()) return e;
   if (grow(r) || grow_by_holes(r)) {
-    if (extent* e = fit_or_stitch()) return e;
+    if (detail::extent* e = fit_or_stitch()) return e;
   }
   // Free chunks that cannot be joined, each too small, may use up the limit. Releases them to make room for one that is
   // large enough; also for a request that must not be stitched.
@@ -391,20 +392,20 @@ bool pool::state::others_made_room(request& r, lock_held& held) {
   return ask_siblings(r, held) != 0 || (r.lacked_room && memory.headroom() >= lack(r));
 }
 
-result<extent*> pool::state::climb(request& r, lock_held& held) {
+result<detail::extent*> pool::state::climb(request& r, lock_held& held) {
   if (r.size > memory.most()) {
     return refused(r, {errc::limit_exceeded, "pool: more than the pool may ever hold", r.asked});
   }
   const bytes before = memory.reserved();
   error why;
   for (unsigned attempt = 1;; ++attempt) {
-    if (extent* e = rungs(r, held)) return e;
+    if (detail::extent* e = rungs(r, held)) return e;
     if (empty_quarantine(held)) {
       make_ready();
-      if (extent* e = rungs(r, held)) return e;
+      if (detail::extent* e = rungs(r, held)) return e;
     }
     for (unsigned i = 0; i < most_asked && others_made_room(r, held); ++i) {
-      if (extent* e = rungs(r, held)) return e;
+      if (detail::extent* e = rungs(r, held)) return e;
     }
     const auto sized = chunk_for(r);
     why = r.device_error ? *r.device_error

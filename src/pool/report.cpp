@@ -13,7 +13,6 @@
 namespace berth {
 namespace {
 
-using detail::extent;
 using detail::extent_state;
 using detail::print;
 
@@ -49,9 +48,9 @@ pool_statistics pool::state::statistics(lock_held& held) {
 pool::state::hole_figures pool::state::holes(bytes largest) const noexcept {
   const bool joins = options.stitch && memory.stitches();
   const auto for_each_hole = [this](auto f) {
-    space.for_each_free([&](const extent& first) {
+    space.for_each_free([&](const detail::extent& first) {
       if (first.before != nullptr && first.before->is(extent_state::free)) return;
-      const extent* last = &first;
+      const detail::extent* last = &first;
       while (last->after != nullptr && last->after->is(extent_state::free)) last = last->after;
       f(first.offset, last->end());
     });
@@ -108,12 +107,12 @@ pool_statistics pool::state::figures(bytes largest) {
 
 std::vector<stream_statistics> pool::state::by_stream() {
   std::map<std::uint32_t, stream_statistics> all;
-  space.for_each_free([&](const extent& e) {
+  space.for_each_free([&](const detail::extent& e) {
     const bool done = e.done();
     stream_statistics& s = all[done ? 0 : e.stream()];
     (done ? s.free : s.pending) += e.size;
   });
-  blocks.for_each([&](const extent& e) {
+  blocks.for_each([&](const detail::extent& e) {
     stream_statistics& s = all[e.stream()];
     (e.is(extent_state::cached) ? s.cached : s.live) += e.size;
   });
@@ -131,12 +130,12 @@ std::vector<size_class_statistics> pool::state::by_size() {
     constexpr bytes least = 64, greatest = bytes{1} << 63;
     return all[size > greatest ? max_bytes : std::max(std::bit_ceil(size), least)];
   };
-  space.for_each_free([&](const extent& e) {
+  space.for_each_free([&](const detail::extent& e) {
     size_class_statistics& s = of(e.size);
     ++s.free_ranges;
     s.free += e.size;
   });
-  blocks.for_each([&](const extent& e) {
+  blocks.for_each([&](const detail::extent& e) {
     size_class_statistics& s = of(e.size);
     const bool kept = e.is(extent_state::cached);
     ++(kept ? s.cached_blocks : s.live_blocks);
@@ -152,7 +151,7 @@ std::vector<size_class_statistics> pool::state::by_size() {
 
 std::vector<live_block> pool::state::live_list() {
   std::vector<live_block> out;
-  blocks.for_each([&](const extent& e) {
+  blocks.for_each([&](const detail::extent& e) {
     if (e.lives()) out.push_back({e.at(), e.asked, e.stream(), e.site()});
   });
   return out;
@@ -217,7 +216,7 @@ std::string pool::state::explain(const detail::request& r, const error& why) {
     print(out, "pool %" PRIu64 ": out of memory: %s on stream %" PRIu32 " asked for at %s:%" PRIu32 ": %s\n", id,
           human(r.asked).c_str(), r.on.id(), r.site.file_name(), r.site.line(), why.what);
     bytes pending_elsewhere = 0;
-    space.for_each_free([&](const extent& e) { pending_elsewhere += usable(e, r.on) ? 0 : e.size; });
+    space.for_each_free([&](const detail::extent& e) { pending_elsewhere += usable(e, r.on) ? 0 : e.size; });
     const bytes usable_here = space.free_bytes() - pending_elsewhere;
     out += report(last_failure->at);
     for (const detail::sibling& s : r.siblings) {

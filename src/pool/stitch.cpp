@@ -14,7 +14,6 @@
 
 namespace berth {
 
-using detail::extent;
 using detail::extent_state;
 using detail::piece;
 using detail::request;
@@ -23,7 +22,7 @@ namespace {
 
 // A free extent that reaches a granule's border: head ... [first, last) whole granules ... tail.
 struct source {
-  extent* from;
+  detail::extent* from;
   bytes first;
   bytes last;
 
@@ -33,7 +32,7 @@ struct source {
 };
 
 struct part {
-  extent* from;
+  detail::extent* from;
   piece where;
 };
 
@@ -132,7 +131,7 @@ std::vector<part> compose(std::vector<source>& sources, bytes n, bytes granule, 
 bytes pool::state::stitchable(const request& r) const noexcept {
   if (!may_stitch(r)) return 0;
   bytes sum = 0;
-  for_each_usable(r, [&](const extent& e) {
+  for_each_usable(r, [&](const detail::extent& e) {
     const bytes first = align_up(e.offset, memory.granule());
     const bytes last = align_down(e.end(), memory.granule());
     if (first < last && !memory.is_device_block(e.offset)) sum += last - first;
@@ -145,10 +144,10 @@ bool pool::state::may_stitch(const request& r) const noexcept {
          r.options.alignment <= std::max(quantum, memory.granule());
 }
 
-extent* pool::state::stitch(request& r, lock_held& held) {
+detail::extent* pool::state::stitch(request& r, lock_held& held) {
   if (!may_stitch(r)) return nullptr;
   bool lacks_addresses = false;
-  if (extent* e = stitch_free(r, false, lacks_addresses)) return e;
+  if (detail::extent* e = stitch_free(r, false, lacks_addresses)) return e;
   if (!lacks_addresses || !memory.has_retired()) return nullptr;
   // Addresses of dead blocks are waiting for streams, perhaps for this one.
   ask(nullptr, asking_for::look, nullptr, held);
@@ -156,10 +155,10 @@ extent* pool::state::stitch(request& r, lock_held& held) {
   return memory.purge() ? stitch_free(r, false, lacks_addresses) : nullptr;
 }
 
-extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lacks_addresses) {
+detail::extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lacks_addresses) {
   const bytes granule = memory.granule();
   std::vector<source> sources;
-  for_each_usable(r, [&](extent& e) {
+  for_each_usable(r, [&](detail::extent& e) {
     const bytes first = align_up(e.offset, granule);
     const bytes last = align_down(e.end(), granule);
     if (first <= last && !memory.is_device_block(e.offset)) sources.push_back({&e, first, last});
@@ -181,7 +180,7 @@ extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lacks_addres
   // From here on all steps succeed.
   const bytes first = pieces.front().offset;
   for (const part& p : parts) {
-    extent* e = space.take(p.from, p.where.offset, p.where.size);
+    detail::extent* e = space.take(p.from, p.where.offset, p.where.size);
     e->set(extent_state::piece);
     e->use = {};  // the block has it
     e->uses.reset();
@@ -189,7 +188,7 @@ extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lacks_addres
   }
   made->window = *window;
   made->shown = std::move(pieces);
-  extent* block = space.make();
+  detail::extent* block = space.make();
   block->size = r.size;
   block->address.store(static_cast<std::byte*>(memory.window_address(**window)) + first % granule,
                        std::memory_order_relaxed);

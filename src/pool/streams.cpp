@@ -11,7 +11,6 @@
 
 namespace berth {
 
-using detail::extent;
 using detail::known_stream;
 using detail::lane;
 using detail::request;
@@ -121,7 +120,7 @@ void pool::state::forget_streams() {
 
 // --- usable memory
 
-bool pool::state::usable(const extent& e, const stream& s) const noexcept {
+bool pool::state::usable(const detail::extent& e, const stream& s) const noexcept {
   const auto ordered = [&s](const detail::stream_use& use) {
     return use.done() || s.ordered_behind(use.clock->id(), use.epoch);
   };
@@ -147,10 +146,10 @@ bool pool::state::may_use(lane& l, const stream& s) const noexcept {
 
 // Collects the lane's extents that are `wanted`, since processing moves them. Leaves `found` empty without host memory.
 template <class Wanted>
-static void gather(std::vector<extent*>& found, const lane& l, Wanted wanted) noexcept try {
+static void gather(std::vector<detail::extent*>& found, const lane& l, Wanted wanted) noexcept try {
   found.clear();
   found.reserve(l.count);
-  l.for_each([&](extent& e) {
+  l.for_each([&](detail::extent& e) {
     if (wanted(e)) found.push_back(&e);
   });
 } catch (const std::bad_alloc&) {
@@ -158,12 +157,12 @@ static void gather(std::vector<extent*>& found, const lane& l, Wanted wanted) no
 
 void pool::state::sweep(lane& l) noexcept {
   std::uint64_t floor = std::numeric_limits<std::uint64_t>::max();
-  gather(swept, l, [&floor](const extent& e) {
+  gather(swept, l, [&floor](const detail::extent& e) {
     const bool done = e.done();
     if (!done) floor = std::min(floor, e.use.epoch);
     return done;
   });
-  for (extent* e : swept) {
+  for (detail::extent* e : swept) {
     if (e->is(detail::extent_state::free) && e->home == &l) space.clear_use(e);  // else an earlier one absorbed it
   }
   if (l.count != 0 && floor != std::numeric_limits<std::uint64_t>::max()) l.floor = floor;
@@ -172,8 +171,9 @@ void pool::state::sweep(lane& l) noexcept {
 void pool::state::sweep_further_uses(lane& l) noexcept {
   // Requires done uses; being ordered before the requesting stream is not enough. Merged extents have one epoch of
   // their stream, and that may be an older one.
-  gather(swept, l, [](const extent& e) { return e.uses && std::ranges::all_of(*e.uses, &detail::stream_use::done); });
-  for (extent* e : swept) {
+  gather(swept, l,
+         [](const detail::extent& e) { return e.uses && std::ranges::all_of(*e.uses, &detail::stream_use::done); });
+  for (detail::extent* e : swept) {
     if (e->is(detail::extent_state::free) && e->home == &l && e->uses) space.clear_further_uses(e);
   }
 }
@@ -286,11 +286,11 @@ void pool::state::wait_on_host(const request& r, lock_held& held) {
 // emptied, from host functions, or from streams that continued after a wait. So after each look it queries the streams
 // (or waits for them), and looks again, as long as any of them holds memory back. With queries it ends after a moment.
 // With waits it ends after some turns, since a failed stream never completes.
-extent* pool::state::last_resort(request& r, lock_held& held) {
+detail::extent* pool::state::last_resort(request& r, lock_held& held) {
   detail::moment wait{std::chrono::milliseconds{1}};
   for (unsigned turn = 1;; ++turn) {
     if (turn == 1 || options.wait_for_streams) wait_on_host(r, held);
-    if (extent* e = look_everywhere(r)) return e;
+    if (detail::extent* e = look_everywhere(r)) return e;
     if (!somebody_holds_back(r.by)) return nullptr;
     // The awaited memory is free memory. If all of that is too little, only live blocks could help.
     const bytes room = memory.headroom();
@@ -308,7 +308,7 @@ extent* pool::state::last_resort(request& r, lock_held& held) {
 void pool::state::wait_for_all(lock_held& held) noexcept {
   flush();
   list_all();  // the blocks come in no order of their streams, and each stream would be inserted at its place
-  blocks.for_each([&](extent& e) {
+  blocks.for_each([&](detail::extent& e) {
     note_uses(e);
     note_awaited(e);
   });
