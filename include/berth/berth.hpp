@@ -13,6 +13,7 @@
 #include "berth/device/stream.hpp"
 #include "berth/graph/arena.hpp"
 #include "berth/graph/arena_guard.hpp"
+#include "berth/graph/extent.hpp"
 #include "berth/graph/fault.hpp"
 #include "berth/graph/fingerprint.hpp"
 #include "berth/graph/graph.hpp"

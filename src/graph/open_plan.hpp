@@ -14,7 +14,7 @@ namespace berth {
 }
 
 // Returns the view that would end beyond its root at these values, if any.
-// `g`: has its name; null: it is told by its number.
+// The message has its name in `g`, or its number if `g` is null.
 [[nodiscard]] graph_fault check_views(const open_sizes& sizes, std::span<const bytes> values, const graph* g);
 
 // Returns the arena at these values; apply() then puts their offsets into the plan. Contract: p.open, values in bounds.

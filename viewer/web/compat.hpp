@@ -1,4 +1,4 @@
-// What emscripten's C++ library (libc++ 13) lacks of C++20. Included before every source of the web build.
+// Adds the parts of C++20 that emscripten's library (libc++ 13) lacks. Included before every source of the web build.
 #pragma once
 #if defined(__cplusplus) && defined(__EXCEPTIONS)
 #include <charconv>

@@ -1,5 +1,5 @@
-// What the command needs and a browser lacks: calls of Linux, zlib's reading functions over plain files (the page
-// unpacks gzip itself), and a device with memory in a requested place.
+// Stands in for parts of the command that a browser lacks: calls of Linux, zlib's reading functions over plain files
+// (the page unpacks gzip itself), and a device with memory in a requested place.
 #include <pthread.h>
 #include <sys/types.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What real programs need besides memory: models, media, operators by name, and the host's own use of pinned memory.
+// Functions that real programs use besides memory: models, media, operators by name, and the host's own use of pinned memory.
 // Each function is used rightly and wrongly.
 #include <gmock/gmock.h>
 
