@@ -231,7 +231,7 @@ aclError resize_batch(acldvppBatchPicDesc* from, const std::uint32_t* counts, st
   return ACL_SUCCESS;
 }
 
-// What the frame header of a JPEG file says (ITU-T T.81, B.2.2).
+// The fields of a JPEG file's frame header (ITU-T T.81, B.2.2).
 struct jpeg_header {
   std::uint32_t width = 0, height = 0;
   std::int32_t components = 0;

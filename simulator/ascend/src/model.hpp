@@ -18,7 +18,7 @@ struct model_port {
   aclDataType type;
   std::size_t size;
 };
-// What a file says, and how much memory the runner takes.
+// The file's description, and the memory that the runner takes.
 struct model_text {
   std::vector<model_port> inputs, outputs;
   std::size_t arena = 0, weights = 0;

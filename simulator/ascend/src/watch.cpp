@@ -1,8 +1,8 @@
 // The program's own accesses to pinned memory that queued work still uses: a result read before anyone waited, or a
 // staging buffer that is written while a copy from it is queued.
 //
-// A page that lies in the range, as far as it is the block's, is protected: nobody may touch what is written, nor write
-// what is read. The fault is the report, and the page is open again. Workers use a second mapping of the block. A page
+// Pages in the range that hold no other block are protected: against every access if the work writes them, against
+// writes if it reads them. The fault is the report, and the page is open again. Workers use a second mapping of the block. A page
 // that holds other bytes of the block too stays open. There the bytes that are read are compared at the end.
 #include <dlfcn.h>
 #include <sys/mman.h>
