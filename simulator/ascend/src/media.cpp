@@ -58,7 +58,7 @@ CALLED(StreamDesc, " descriptions of media streams")
 
 namespace {
 
-constexpr std::uint32_t smallest = 10, largest = 8192;  // pixels that VPC takes in each direction
+constexpr std::uint32_t least_side = 10, most_side = 8192;  // pixels that VPC takes in each direction
 
 // The pixels of a format: packed ones have all their bytes together. Semi-planar ones have a plane of Y and one of
 // pairs, one pair for `across` x `down` pixels.
@@ -160,7 +160,7 @@ aclError read_picture(const acldvppPicDesc* d, const char* what, picture& out) {
   if (of == nullptr) return refuse(ACL_ERROR_FORMAT_NOT_MATCH, "a format that the simulator does not have");
   const std::size_t pixel_size = of->packed != 0 ? of->packed : 1;
   out = {static_cast<std::uint8_t*>(reachable(d->Data)), of, d->Width, d->Height, d->WidthStride, d->HeightStride};
-  if (out.width < smallest || out.height < smallest || out.width > largest || out.height > largest ||
+  if (out.width < least_side || out.height < least_side || out.width > most_side || out.height > most_side ||
       out.row < out.width * pixel_size || out.rows < out.height || out.row % 2 != 0 || out.rows % 2 != 0) {
     return refuse(ACL_ERROR_INVALID_PARAM, "width, height or a stride of the picture");
   }

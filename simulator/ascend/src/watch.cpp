@@ -2,8 +2,9 @@
 // staging buffer that is written while a copy from it is queued.
 //
 // Pages in the range that hold no other block are protected: against every access if the work writes them, against
-// writes if it reads them. The fault is the report, and the page is open again. Workers use a second mapping of the block. A page
-// that holds other bytes of the block too stays open. There the bytes that are read are compared at the end.
+// writes if it reads them. The fault is the report, and the page is open again. Workers use a second mapping of the
+// block. A page that holds other bytes of the block too stays open. There the bytes that are read are compared at the
+// end.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
