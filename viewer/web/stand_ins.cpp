@@ -30,6 +30,10 @@ ssize_t getrandom(void* to, std::size_t n, unsigned) {
   const std::size_t some = std::min<std::size_t>(n, 256);
   return ::getentropy(to, some) == 0 ? static_cast<ssize_t>(some) : -1;
 }
+int isatty(int) {  // the progress line would want a thread
+  errno = ENOTTY;
+  return 0;
+}
 int pthread_setname_np(pthread_t, const char*) {
   return 0;
 }
