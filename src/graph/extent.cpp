@@ -8,7 +8,9 @@
 namespace berth {
 namespace {
 
-const plan::size_term too_large{max_bytes, {}};
+plan::size_term too_large() {
+  return {max_bytes, {}};
+}
 
 }  // namespace
 
@@ -18,7 +20,7 @@ extent::extent(std::vector<plan::size_term> terms) {
   for (plan::size_term& t : terms) {
     if (!terms_.empty() && terms_.back().dimensions == t.dimensions) {
       const auto sum = checked_add(terms_.back().factor, t.factor);
-      terms_.back() = sum ? plan::size_term{*sum, std::move(t.dimensions)} : too_large;
+      terms_.back() = sum ? plan::size_term{*sum, std::move(t.dimensions)} : too_large();
     } else {
       terms_.push_back(std::move(t));
     }
@@ -38,7 +40,7 @@ extent operator*(const extent& a, const extent& b) {
   for (const plan::size_term& x : a.terms_) {
     for (const plan::size_term& y : b.terms_) {
       const auto factor = checked_mul(x.factor, y.factor);
-      plan::size_term& product = sum.emplace_back(factor ? plan::size_term{*factor, x.dimensions} : too_large);
+      plan::size_term& product = sum.emplace_back(factor ? plan::size_term{*factor, x.dimensions} : too_large());
       if (factor) product.dimensions.insert(product.dimensions.end(), y.dimensions.begin(), y.dimensions.end());
     }
   }

@@ -235,6 +235,7 @@ aclError aclrtLaunchHostFunc(aclrtStream s, aclrtHostFunc function, void* argume
   NEEDS_STREAM(s);
   if (function == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null function");
   const std::lock_guard lock{the().mutex};
+  the().host_functions = true;
   enqueue(
       stream_, {},
       [=] {
@@ -251,6 +252,7 @@ aclError aclrtLaunchCallback(aclrtCallback function, void* argument, aclrtCallba
   const std::lock_guard lock{the().mutex};
   const std::uint64_t thread = stream_->subscriber;
   if (thread == 0) return refuse(ACL_ERROR_RT_PARAM_INVALID, "no thread is subscribed to the stream");
+  the().host_functions = true;
   enqueue(
       stream_, {},
       [=] {

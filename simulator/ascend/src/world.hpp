@@ -143,7 +143,8 @@ struct world {
   std::map<number, ghost> ghosts;
   std::map<number, host_block> hosts;
   std::vector<pinned_use> pinned_uses;
-  std::deque<gone_range> gone_hosts;            // the oldest first
+  bool host_functions = false;        // some were launched: they may change pinned memory in the order of a stream
+  std::deque<gone_range> gone_hosts;  // the oldest first
   std::map<number, std::size_t> registrations;  // by the device's address
   std::map<number, reservation> reservations;
   std::map<number, mapping> mappings;
