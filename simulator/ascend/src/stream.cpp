@@ -235,11 +235,12 @@ aclError aclrtLaunchHostFunc(aclrtStream s, aclrtHostFunc function, void* argume
   NEEDS_STREAM(s);
   if (function == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null function");
   const std::lock_guard lock{the().mutex};
-  the().host_functions = true;
+  ++the().host_functions;
   enqueue(
       stream_, {},
       [=] {
         function(argument);
+        --the().host_functions;
         return ACL_SUCCESS;
       },
       tells::host);
@@ -252,7 +253,7 @@ aclError aclrtLaunchCallback(aclrtCallback function, void* argument, aclrtCallba
   const std::lock_guard lock{the().mutex};
   const std::uint64_t thread = stream_->subscriber;
   if (thread == 0) return refuse(ACL_ERROR_RT_PARAM_INVALID, "no thread is subscribed to the stream");
-  the().host_functions = true;
+  ++the().host_functions;
   enqueue(
       stream_, {},
       [=] {
@@ -262,6 +263,7 @@ aclError aclrtLaunchCallback(aclrtCallback function, void* argument, aclrtCallba
         w.reports[thread].push_back(one);
         w.reported.notify_all();
         if (block == ACL_CALLBACK_BLOCK) w.reported.wait(reports, [&] { return one->done; });
+        --w.host_functions;
         return ACL_SUCCESS;
       },
       tells::host);

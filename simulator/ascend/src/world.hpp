@@ -143,8 +143,8 @@ struct world {
   std::map<number, ghost> ghosts;
   std::map<number, host_block> hosts;
   std::vector<pinned_use> pinned_uses;
-  bool host_functions = false;        // some were launched: they may change pinned memory in the order of a stream
-  std::deque<gone_range> gone_hosts;  // the oldest first
+  std::atomic<int> host_functions = 0;          // not yet run: they may change pinned memory in stream order
+  std::deque<gone_range> gone_hosts;            // the oldest first
   std::map<number, std::size_t> registrations;  // by the device's address
   std::map<number, reservation> reservations;
   std::map<number, mapping> mappings;
