@@ -174,6 +174,9 @@ class problem_writer {
 }  // namespace
 
 std::string problem_json(const problem_file& file) {
+  if (file.symbolic && file.symbolic->of.size() != file.problem.buffers.size()) {
+    throw input_error(file.path, "lacks the sizes of some buffers");
+  }
   return problem_writer{file}.write();
 }
 
