@@ -1,5 +1,5 @@
-// Functions that real programs use besides memory: models, media, operators by name, and the host's own use of pinned memory.
-// Each function is used rightly and wrongly.
+// Functions that real programs use besides memory: models, media, operators by name, and the host's own use of pinned
+// memory. Each function is used rightly and wrongly.
 #include <gmock/gmock.h>
 
 #include <array>
