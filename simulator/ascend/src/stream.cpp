@@ -235,12 +235,11 @@ aclError aclrtLaunchHostFunc(aclrtStream s, aclrtHostFunc function, void* argume
   NEEDS_STREAM(s);
   if (function == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "null function");
   const std::lock_guard lock{the().mutex};
-  ++the().host_functions;
   enqueue(
       stream_, {},
-      [=] {
+      [=, running = the().host_functions]() mutable {
         function(argument);
-        --the().host_functions;
+        running.reset();  // before a waiting thread goes on
         return ACL_SUCCESS;
       },
       tells::host);
@@ -253,17 +252,15 @@ aclError aclrtLaunchCallback(aclrtCallback function, void* argument, aclrtCallba
   const std::lock_guard lock{the().mutex};
   const std::uint64_t thread = stream_->subscriber;
   if (thread == 0) return refuse(ACL_ERROR_RT_PARAM_INVALID, "no thread is subscribed to the stream");
-  ++the().host_functions;
   enqueue(
       stream_, {},
-      [=] {
+      [=, running = the().host_functions]() mutable {
         world& w = the();
-        auto one = std::make_shared<report_item>(report_item{function, argument});
+        auto one = std::make_shared<report_item>(report_item{function, argument, std::move(running)});
         std::unique_lock reports{w.report_mutex};
         w.reports[thread].push_back(one);
         w.reported.notify_all();
         if (block == ACL_CALLBACK_BLOCK) w.reported.wait(reports, [&] { return one->done; });
-        --w.host_functions;
         return ACL_SUCCESS;
       },
       tells::host);
@@ -298,6 +295,7 @@ aclError aclrtProcessReport(std::int32_t milliseconds) {
   mine.pop_front();
   lock.unlock();
   one->function(one->argument);
+  one->running.reset();
   lock.lock();
   one->done = true;
   w.reported.notify_all();

@@ -93,7 +93,7 @@ void end_uses(bool compares, Over over) {
 void watch(const use& one, const access& by) {
   world& w = the();
   const auto start = reinterpret_cast<number>(one.start);
-  if (w.host_functions != 0 || in_window(one.start) || one.size == 0) return;
+  if (w.host_functions.use_count() > 1 || in_window(one.start) || one.size == 0) return;
   const range block = block_at(start);
   if (block.empty()) return;
   const range used = range{start, start + one.size}.cut(block);

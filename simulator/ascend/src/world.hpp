@@ -115,6 +115,7 @@ struct event_state {
 struct report_item {  // a host function on its way to the subscribed thread
   aclrtCallback function;
   void* argument;
+  std::shared_ptr<const char> running;  // world::host_functions
   bool done = false;
 };
 
@@ -143,7 +144,8 @@ struct world {
   std::map<number, ghost> ghosts;
   std::map<number, host_block> hosts;
   std::vector<pinned_use> pinned_uses;
-  std::atomic<int> host_functions = 0;          // not yet run: they may change pinned memory in stream order
+  // Each host function that was launched and has not ended has a copy. It may use pinned memory in stream order.
+  std::shared_ptr<const char> host_functions = std::make_shared<const char>();
   std::deque<gone_range> gone_hosts;            // the oldest first
   std::map<number, std::size_t> registrations;  // by the device's address
   std::map<number, reservation> reservations;

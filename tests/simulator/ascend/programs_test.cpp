@@ -165,6 +165,23 @@ TEST_F(host_races, host_function_behind_the_copy_may_read_the_result) {
   EXPECT_EQ(h.got, 5);
 }
 
+TEST_F(host_races, host_function_ahead_of_the_copy_may_fill_its_source) {
+  bench t;
+  const aclError code = aclrtLaunchHostFunc(
+      t.one, [](void* p) { std::memset(p, 6, size); }, t.host);
+  ASSERT_EQ(code, ok);
+  t.from_host(t.a, t.one);
+  aclrtSynchronizeStream(t.one);
+  char got = 0;
+  aclrtMemcpy(&got, 1, t.a, 1, ACL_MEMCPY_DEVICE_TO_HOST);
+  EXPECT_EQ(got, 6);
+  EXPECT_EQ(violation(), "");
+  t.to_host(t.a, t.one);  // the function has ended, so the check goes on
+  seen = *static_cast<char*>(t.host);
+  EXPECT_THAT(violation(), race_of("aclrtMemcpyAsync"));
+  aclrtSynchronizeStream(t.one);
+}
+
 // --- the runtime's smaller functions ---
 
 using runtime_calls = programs;
