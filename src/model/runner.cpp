@@ -14,10 +14,6 @@ namespace berth::model {
 
 namespace {
 constexpr bytes weight_alignment = 64;  // a cache line and a 512-bit vector
-
-bool is_reached(const device& where) {
-  return where.properties().host_accessible && !where.properties().simulated;
-}
 }  // namespace
 
 struct runner::packed {
@@ -93,7 +89,7 @@ result<runner::packed> runner::pack(program& p, pool& memory, stream& s) {
     if (each->runs_on(where)) continue;
     return error{errc::unsupported, "run: the kernels run on the host, which cannot reach this device's memory", 0};
   }
-  const bool reached = is_reached(where);
+  const bool reached = where.properties().host_accessible;
   bytes weights_size = 0;
   std::vector<bytes> offsets;
   for (const program::constant& c : p.constants) {
@@ -136,7 +132,7 @@ result<runner::packed> runner::pack(program& p, pool& memory, stream& s) {
 
 // Gives every operation its addresses.
 result<runner> runner::finish(program p, packed weights, std::unique_ptr<arena> own, arena& shared, stream& s) {
-  const bool reached = is_reached(s.get_device());
+  const bool reached = s.get_device().properties().host_accessible;
   auto made = std::unique_ptr<state>{new state{std::move(p), &s, std::move(weights), std::move(own), shared, {}, {}}};
   made->on_host = reached;
   // The host writes inputs into the arena's block, whose last owner may have work queued on the stream.
