@@ -19,6 +19,7 @@ typedef struct mmap_memory {
   int file;
   uint64_t page;
   uint64_t total;
+  uint64_t file_size;
   uint64_t held; /* these two: by atomic operations */
   uint64_t end;
 } mmap_memory;
@@ -32,6 +33,10 @@ static int mmap_take(mmap_memory* m, uint64_t size, uint64_t* offset) {
     return BERTH_NO_MEMORY;
   }
   *offset = __atomic_fetch_add(&m->end, size, __ATOMIC_RELAXED);
+  if (*offset + size > m->file_size) { /* offsets are not used again, and 32-bit ones end soon */
+    __atomic_sub_fetch(&m->held, size, __ATOMIC_RELAXED);
+    return BERTH_NO_MEMORY;
+  }
   return BERTH_OK;
 }
 
@@ -117,7 +122,8 @@ static inline int mmap_backend(mmap_memory* m, int virtual_memory, berth_backend
   m->total = (uint64_t)sysconf(_SC_PHYS_PAGES) * m->page;
   m->file = memfd_create("pool", MFD_CLOEXEC);
   if (m->file < 0) return BERTH_NO_MEMORY;
-  if (ftruncate(m->file, (off_t)1 << (sizeof(off_t) * 8 - 2)) != 0) return close(m->file), BERTH_NO_MEMORY;
+  m->file_size = (uint64_t)1 << (sizeof(off_t) * 8 - 2);
+  if (ftruncate(m->file, (off_t)m->file_size) != 0) return close(m->file), BERTH_NO_MEMORY;
 
   memset(out, 0, sizeof *out);
   out->struct_size = sizeof *out;

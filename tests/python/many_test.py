@@ -931,6 +931,14 @@ class Caches(unittest.TestCase):
         kept = berth.PlanCache(self.path, trusted=True)
         found = [i for i, p in enumerate(PROBLEMS) if kept.get(p) is not None]
         self.assertEqual(found, [0, 58, 59])  # the first was used each day, the others are younger than three days
+        writing = files()[0].parent / ".writing"  # what another process writes now
+        writing.write_bytes(b"x" * limit)
+        for file in files():
+            os.utime(file)
+        os.utime(writing, (writing.stat().st_mtime - 60,) * 2)  # before all others
+        cache.solve(problem(1001))
+        self.assertTrue(writing.exists())
+        writing.unlink()
         with self.assertRaisesRegex(berth.InputError, "limits"):
             berth.PlanCache({}, max_bytes=5)
 

@@ -463,7 +463,11 @@ aclError acldvppJpegDecodeAsync(acldvppChannelDesc* channel, const void* data, s
             if (to.rows == 0) to.rows = up(header->height, 16);
             to.width = header->width;
             to.height = header->height;
-            if (to.row < to.width || to.rows < to.height || to.size() > room) return ACL_ERROR_INVALID_PARAM;
+            const bool whole_rows = to.row % 2 == 0 && to.rows % 2 == 0;
+            if (!whole_rows || to.row < to.width * std::max<std::size_t>(1, of->packed) || to.rows < to.height ||
+                to.size() > room) {
+              return ACL_ERROR_INVALID_PARAM;
+            }
             draw(to, file, size);
             return ACL_SUCCESS;
           });

@@ -39,9 +39,12 @@ std::pair<const void*, const void*> site_of(const void* context) {
 void on_fault(int signal, siginfo_t* info, void* context) {
   const world& w = the();
   const auto at = reinterpret_cast<number>(info->si_addr);
-  const auto [instruction, caller] = site_of(context);
-  if (touched_early(at, instruction, caller)) return;
-  if (at - w.window < w.window_size) {
+  const bool in_device_memory = at - w.window < w.window_size;
+  if (!in_device_memory && info->si_code == SEGV_ACCERR) {  // a page that is there
+    const auto [instruction, caller] = site_of(context);
+    if (touched_early(at, instruction, caller)) return;
+  }
+  if (in_device_memory) {
     constexpr char text[] = "ascend simulator: host_access: a host thread touched device memory\n";
     if (write(2, text, sizeof text - 1) < 0) _exit(1);
   }

@@ -158,6 +158,9 @@ aclError choose_gear(std::uint32_t id, const aclmdlDataset* set, std::size_t ind
     return refuse(ACL_ERROR_INVALID_PARAM, "no such input");
   }
   if (inputs[index].name != ACL_DYNAMIC_TENSOR_NAME) return refuse(ACL_ERROR_MODEL_NOT_DYNAMIC, "not the gears' input");
+  if (!all_of<aclDataBuffer>().has(set->buffers[index])) {
+    return violate(ACL_ERROR_INVALID_PARAM, "use_after_free", "a data buffer that was destroyed");
+  }
   const aclDataBuffer& buffer = *set->buffers[index];
   std::vector<std::int32_t> words;
   for (const std::uint64_t each : gear) words.push_back(static_cast<std::int32_t>(each));
@@ -325,8 +328,11 @@ aclError aclmdlUnload(std::uint32_t id) {
   const std::lock_guard lock{the().mutex};
   const auto found = models().find(id);
   if (found == models().end()) return refuse(ACL_ERROR_INVALID_MODEL_ID, "no such model");
-  if (!knows(the().host, found->second->last))
+  for (const auto& [stream, position] : found->second->last) {
+    if (knows(the().host, {stream, position})) continue;
     violate("early_free", "a model goes while its execution need not be done");
+    break;
+  }
   models().erase(found);
   --the().objects[" models"];
   return ACL_SUCCESS;
@@ -458,7 +464,7 @@ aclError aclmdlExecuteAsync(std::uint32_t id, const aclmdlDataset* input, aclmdl
   if (const aclError code = prepare_model(id, input, output, made, uses); code != ACL_SUCCESS) return code;
   const loaded model = made.model;
   enqueue(stream_, uses, [made = std::move(made)] { return made.run(); });
-  model->last = {stream_->number, stream_->position};
+  model->last[stream_->number] = stream_->position;
   return ACL_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 // A loaded model and one execution of it; for aclmdl and for single operators.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,7 @@ struct loaded_model {
   std::shared_ptr<const model_text> text;
   // The caller's memory for the model, which must live as long as it does.
   use work{}, weights{};
-  moment last;  // queued execution
+  std::map<std::uint32_t, std::uint64_t> last;  // by stream, the position of the last execution
 };
 using loaded = std::shared_ptr<loaded_model>;
 

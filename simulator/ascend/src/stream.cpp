@@ -1,6 +1,7 @@
 // Streams and the order of their work.
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <tuple>
 
@@ -280,6 +281,13 @@ aclError aclrtUnSubscribeReport(std::uint64_t thread, aclrtStream s) {
     return violate(ACL_ERROR_RT_PARAM_INVALID, "subscribed", "this thread is not subscribed to the stream");
   }
   stream_->subscriber = 0;
+  world& w = the();
+  const auto has_thread = [=](const auto& each) { return each.second->subscriber == thread; };
+  if (std::any_of(w.streams.begin(), w.streams.end(), has_thread)) return ACL_SUCCESS;
+  const std::lock_guard reports{w.report_mutex};  // its callbacks will not be called
+  for (const auto& each : w.reports[thread]) each->done = true;
+  w.reports[thread].clear();
+  w.reported.notify_all();
   return ACL_SUCCESS;
 }
 aclError aclrtProcessReport(std::int32_t milliseconds) {

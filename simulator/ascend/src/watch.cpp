@@ -93,16 +93,18 @@ void end_uses(bool compares, Over over) {
 void watch(const use& one, const access& by) {
   world& w = the();
   const auto start = reinterpret_cast<number>(one.start);
-  if (w.host_functions.use_count() > 1 || in_window(one.start) || one.size == 0) return;
+  if (in_window(one.start) || one.size == 0) return;
   const range block = block_at(start);
   if (block.empty()) return;
   const range used = range{start, start + one.size}.cut(block);
-  pinned_use made{used.start, used.end - used.start, one.writes, by, {}};
   if (one.writes) {  // queued work, not the program, changes these bytes
     for (pinned_use& u : w.pinned_uses) {
       if (!range_of(u).cut(used).empty()) u.before.clear();
     }
-  } else if (!w.used.look(used.start, made.size, w.host, false)) {
+  }
+  if (w.host_functions.use_count() > 1) return;
+  pinned_use made{used.start, used.end - used.start, one.writes, by, {}};
+  if (!one.writes && !w.used.look(used.start, made.size, w.host, false)) {
     const range pages = whole_pages(used, block);
     const range outside = pages.empty() ? range{used.end, used.end} : pages;
     for (const range edge : {range{used.start, std::min(outside.start, used.end)}, range{outside.end, used.end}}) {

@@ -42,8 +42,6 @@ struct host_block {
   void* alias = nullptr;  // where the workers find the same bytes, as `given` may be without access
   number registered = 0;  // the device's address of it
 };
-// The addresses of a freed host block. They stay reserved for a while, without memory. Otherwise the program's own
-// memory would soon lie at a ghost's place.
 // Queued work that uses pinned memory, until the host knows that it is done. The program may not touch the bytes that
 // it writes, nor change those that it reads.
 struct pinned_use {
@@ -54,6 +52,8 @@ struct pinned_use {
   // Bytes of the read range in pages that cannot be protected, as the program may use the rest of the page.
   std::vector<std::pair<number, std::vector<std::byte>>> before{};
 };
+// The addresses of a freed host block. They stay reserved for a while, without memory. Otherwise the program's own
+// memory would soon lie at a ghost's place.
 struct gone_range {
   void* given = nullptr;
   std::size_t room = 0;

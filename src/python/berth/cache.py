@@ -85,7 +85,12 @@ class Folder(MutableMapping[str, bytes]):
         """Deletes the entries that were not used for `max_age` seconds, and the oldest of those that are above `max_bytes`
         together. Returns how many."""
         now, evicted = time.time(), 0
-        files = [(file.stat(), file.path) for folder in os.scandir(self.path) if folder.is_dir() for file in os.scandir(folder)]
+        files = []
+        for file in self.path.glob("??/*"):
+            with contextlib.suppress(FileNotFoundError):  # another process moves or deletes it
+                status = file.stat()
+                if not file.name.startswith(".") or now - status.st_mtime > 3600:  # not what is being written
+                    files.append((status, file))
         total = sum(status.st_size for status, _ in files)
         for status, file in sorted(files, key=lambda each: each[0].st_mtime):
             if total <= max_bytes and now - status.st_mtime <= max_age:

@@ -167,7 +167,11 @@ class Journal:
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             raise InputError(f"{self.path}: a journal is a regular file")
         self._file = open(self.path, "ab")
-        self._lines = os.fdopen(open_regular(self.path), "rb")
+        try:
+            self._lines = os.fdopen(open_regular(self.path), "rb")
+        except BaseException:
+            self._file.close()
+            raise
         at = 0
         for line in iter(lambda: self._lines.readline(_LINE), b""):
             name, _ = self._read(line)
@@ -230,7 +234,10 @@ class _Here:
 
     def submit(self, solve: Callable[..., Any], *arguments: Any) -> "concurrent.futures.Future[Any]":
         future: "concurrent.futures.Future[Any]" = concurrent.futures.Future()
-        future.set_result(solve(*arguments))
+        try:
+            future.set_result(solve(*arguments))
+        except Exception as error:
+            future.set_exception(error)
         return future
 
 
@@ -468,9 +475,10 @@ def plan_stream(
 
 
 def _stream(problems: Any, executor: Any, window: int, options: Dict[str, Any], cache: Any, journal: Any) -> Iterator[Result]:
+    source = iter(problems)  # what is no iterable is refused before a file is opened
     book = journal if isinstance(journal, Journal) or journal is None else Journal(journal)
     engine = _Engine(executor, window, options)
-    here = _Window(problems, options, cache, book, window)
+    here = _Window(source, options, cache, book, window)
     try:
         while not (here.ended and engine.idle):
             reads = engine.wants and not here.ended and here.inside < window

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "acl/ops/acl_dvpp.h"
@@ -163,6 +165,24 @@ TEST_F(host_races, host_function_behind_the_copy_may_read_the_result) {
   ASSERT_EQ(code, ok);
   aclrtSynchronizeStream(t.one);
   EXPECT_EQ(h.got, 5);
+}
+
+// The function of another stream exempts the second copy from the check, and the first one's source is not compared.
+TEST_F(host_races, queued_work_may_write_what_earlier_work_read_beside_a_host_function) {
+  bench t;
+  std::atomic<bool> go = false;
+  aclrtMemcpyAsync(t.a, 512, t.host, 512, ACL_MEMCPY_HOST_TO_DEVICE, t.one);
+  aclrtMemsetAsync(t.b, size, 9, size, t.one);
+  const auto wait = [](void* p) {
+    while (!*static_cast<std::atomic<bool>*>(p)) std::this_thread::yield();
+  };
+  ASSERT_EQ(aclrtLaunchHostFunc(t.two, wait, &go), ok);
+  aclrtMemcpyAsync(t.host, 512, t.b, 512, ACL_MEMCPY_DEVICE_TO_HOST, t.one);
+  go = true;
+  aclrtSynchronizeStream(t.one);
+  aclrtSynchronizeStream(t.two);
+  EXPECT_EQ(static_cast<char*>(t.host)[0], 9);
+  EXPECT_EQ(violation(), "");
 }
 
 TEST_F(host_races, host_function_ahead_of_the_copy_may_fill_its_source) {
@@ -650,6 +670,12 @@ TEST_F(media, encoded_pictures_decode_to_their_size) {
   const auto got = output();
   EXPECT_EQ(static_cast<std::uint8_t>(got[width + 1] - got[0]), 2);  // the pattern
   EXPECT_EQ(got[width * height], 128);
+  // Rows of an odd number of bytes have no whole pairs of U and V.
+  const std::uint32_t stride = acldvppGetPicDescWidthStride(pictures_[1]);
+  acldvppSetPicDescWidthStride(pictures_[1], stride + 1);
+  EXPECT_EQ(acldvppJpegDecodeAsync(channel_, file, room, pictures_[1], t_.one), ok);
+  EXPECT_EQ(aclrtSynchronizeStream(t_.one), ACL_ERROR_INVALID_PARAM);
+  acldvppSetPicDescWidthStride(pictures_[1], stride);
   // A picture that is no JPEG fails when the stream comes to it.
   EXPECT_EQ(acldvppJpegDecodeAsync(channel_, blocks_[0], bytes, pictures_[1], t_.one), ok);
   EXPECT_EQ(aclrtSynchronizeStream(t_.one), ACL_ERROR_UNSUPPORTED_JPEG);
