@@ -670,12 +670,11 @@ TEST_F(media, encoded_pictures_decode_to_their_size) {
   const auto got = output();
   EXPECT_EQ(static_cast<std::uint8_t>(got[width + 1] - got[0]), 2);  // the pattern
   EXPECT_EQ(got[width * height], 128);
-  // Rows of an odd number of bytes have no whole pairs of U and V.
-  const std::uint32_t stride = acldvppGetPicDescWidthStride(pictures_[1]);
-  acldvppSetPicDescWidthStride(pictures_[1], stride + 1);
+  // Rows of a byte for each pixel are too short for three.
+  acldvppSetPicDescFormat(pictures_[1], PIXEL_FORMAT_RGB_888);
   EXPECT_EQ(acldvppJpegDecodeAsync(channel_, file, room, pictures_[1], t_.one), ok);
   EXPECT_EQ(aclrtSynchronizeStream(t_.one), ACL_ERROR_INVALID_PARAM);
-  acldvppSetPicDescWidthStride(pictures_[1], stride);
+  acldvppSetPicDescFormat(pictures_[1], PIXEL_FORMAT_YUV_SEMIPLANAR_420);
   // A picture that is no JPEG fails when the stream comes to it.
   EXPECT_EQ(acldvppJpegDecodeAsync(channel_, blocks_[0], bytes, pictures_[1], t_.one), ok);
   EXPECT_EQ(aclrtSynchronizeStream(t_.one), ACL_ERROR_UNSUPPORTED_JPEG);
