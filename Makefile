@@ -36,7 +36,7 @@ test:
 
 install:
 	scripts/setup.sh python
-	cmake --preset $(PRESET) $(FEW) -DBERTH_PYTHON=ON
+	cmake --preset $(PRESET) $(FEW) -DBERTH_PYTHON=ON -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
 	cmake --build build --target berth_installed
 	cmake --install build --prefix $(PREFIX)
 

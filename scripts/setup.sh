@@ -20,10 +20,11 @@ case "${1:-}" in
   tests) packages="$packages $python pkg-config libgtest-dev libgmock-dev librapidcheck-dev pocl-opencl-icd libvulkan-dev \
     mesa-vulkan-drivers dpkg-dev file libonnx-testdata python3-fsspec python3-numpy python3-pytest python3-setuptools \
     python3-wheel python3-venv mypy" ;;
-  checks) packages="$packages clang clang-format libclang-rt-14-dev lld git" ;;
-  cross) packages="$packages g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
+  checks) packages="$packages $run python3 pkg-config libgtest-dev libgmock-dev librapidcheck-dev clang clang-format \
+    libclang-rt-14-dev lld git" ;;
+  cross) packages="$packages python3 g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user" ;;
   models) packages="$packages npm" ;;
-  docs) packages="$packages doxygen" ;;
+  docs) packages="$packages doxygen python3" ;;
   deb) packages="$packages $python dpkg-dev file" ;;
   browser) packages="$packages chromium" ;;
   viewer) packages="$packages emscripten librange-v3-dev" ;;

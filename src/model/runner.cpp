@@ -8,7 +8,9 @@
 
 #include "berth/core/contract.hpp"
 #include "berth/graph/arena_guard.hpp"
+#include "berth/graph/fingerprint.hpp"
 #include "berth/pool/debug.hpp"
+#include "graph/fail.hpp"
 
 namespace berth::model {
 
@@ -187,6 +189,11 @@ result<runner> runner::create(program p, arena& reserved, const graph& open, std
     outside.push_back({c.value, weights->addresses[c.value.index], std::max(p.graph[c.value].size, most)});
   }
   if (auto bound = reserved.bind(open, at, outside, why); !bound) return bound.error();
+  const graph_structure& planned = reserved.get_plan().structure;
+  if (!fits_within(planned, p.graph.structure())) {
+    const difference d = first_difference(planned, p.graph.structure());
+    return fail({fault_kind::changed, d.value, d.node, 0, describe(d, planned, p.graph)}, why);
+  }
   if (auto same = reserved.bind(p.graph, outside, why); !same) return same.error();
   return finish(std::move(p), *std::move(weights), nullptr, reserved, s);
 }

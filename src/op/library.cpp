@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -68,6 +67,7 @@ opened open_module(const std::string& file) {
 // Returns the folder of the program or shared object that this code is in. Empty in a program with more rights than its
 // caller, who may have put it anywhere by a link.
 std::filesystem::path own_folder() {
+#ifdef __GLIBC__
   Dl_info here{};
   link_map* object = nullptr;
   if (getauxval(AT_SECURE) != 0 ||
@@ -79,6 +79,9 @@ std::filesystem::path own_folder() {
   std::error_code unknown;
   const bool is_program = object->l_name[0] == 0;
   return std::filesystem::canonical(is_program ? "/proc/self/exe" : object->l_name, unknown).parent_path();
+#else
+  return {};
+#endif
 }
 
 opened open() {

@@ -114,7 +114,7 @@ std::string more_json(const plan_call& call, const model::problem_file& file, co
 
 std::string json_of(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
   if (got.moves) return model::moves_json(file, *got.moves, got.elapsed_ms);
-  if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms);
+  if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms, more_json(call, file, got));
   return model::plan_json(file, got.found.layout, got.elapsed_ms, more_json(call, file, got), {});
 }
 
@@ -175,6 +175,7 @@ plan_answer plan_symbolic(const plan_call& call, model::problem_file& file) {
   plan_answer got;
   if (call.at.empty()) {
     hold_to_capacity(order.most, file.problem.capacity);
+    claim_only_what_counts(file, order.most);
     got.found.layout = order.most;
     got.order = std::move(order);
   } else {

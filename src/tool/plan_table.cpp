@@ -95,7 +95,7 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
   if (answer.optimal()) {
     std::printf("  optimal       yes, proved%s\n", got.moves ? ", of these stays alone" : "");
   } else if (!file.counts_all) {
-    std::printf("  optimal       not proved: a note names memory that is not counted\n");
+    std::printf("  optimal       not proved: a note names memory that is not counted exactly\n");
   } else {
     std::printf("  optimal       not proved: at most %.3f %% above\n", over);
   }

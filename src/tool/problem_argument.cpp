@@ -87,6 +87,7 @@ model::shapes_graph read_open_graph(const std::string& argument, std::vector<std
   });
   most->graph = std::move(open.graph);
   most->notes.push_back(note_of(open, ranges[0].name));
+  if (open.larger != 0) most->counts_all = false;
   return *std::move(most);
 }
 

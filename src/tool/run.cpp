@@ -398,6 +398,7 @@ std::function<int()> declare_run(CLI::App& app) {
       if (ranges.size() > 1 || c->reorder || !c->output.empty() || !c->inputs.empty()) {
         throw usage_error("--dim NAME=LO:HI: one range, with --device, --json and other --dim only");
       }
+      if (c->model == "-") throw usage_error("--dim NAME=LO:HI: of a file, since standard input is read only once");
       return run_range(c->model, c->device, dims, ranges[0], c->json);
     }
     std::optional<progress_line> line{std::in_place, !c->json};

@@ -88,8 +88,8 @@ int verify_file(const verify_call& call) {
   if (!call.at.empty()) file = problem_at(file, values_of(file, call.at));
   // A plan of a problem with dimensions is an order, which holds for all values, and its offsets at the largest.
   plan::symbolic_plan symbolic;
-  if (file.symbolic) symbolic = model::read_symbolic_plan(plan_path, file);
   const std::size_t notes = file.notes.size();
+  if (file.symbolic) symbolic = model::read_symbolic_plan(plan_path, file);
   const plan::plan answer = file.symbolic ? symbolic.most : model::read_plan(plan_path, file);
   auto found = plan::verify(file.problem, answer);
   if (!found && file.symbolic) found = plan::verify(file.problem, *file.symbolic, symbolic);

@@ -283,6 +283,8 @@ class Run(unittest.TestCase):
         for words in (["n=4:2"], ["n=0:2"], ["n=1:"], ["n=:2"], ["n=1:x"], ["n=1:2", "n=3"], ["n=1:2", "m=1:2"], ["m=1:2"], ["n=1:-2"]):
             got = self.run_berth(*(part for word in words for part in ("--dim", word)))
             self.assertEqual((got.returncode, got.stdout, got.stderr.count("\n")), (2, "", 1), (words, got.stderr))
+        got = subprocess.run([BERTH, "run", "-", "--dim", "n=1:2"], capture_output=True, text=True, timeout=60)
+        self.assertIn("standard input is read only once", got.stderr)
         for option in (["--reorder"], ["--out", self.path("out")], ["--input", "x=x.npy"]):
             self.assertEqual(self.run_berth("--dim", "n=1:2", *option).returncode, 2)
 
@@ -297,6 +299,8 @@ class Run(unittest.TestCase):
         with open(self.path("p.json")) as f:
             problem = json.load(f)
         self.assertEqual(problem["dimensions"], [{"name": "n", "least": 1, "most": 32}])
+        self.assertIn("other values were not tried", plan["notes"][-1])
+        self.assertTrue(plan["kernels"])
         self.assertIn("768*n", [b["size"] for b in problem["buffers"]])
         self.assertEqual(call("plan", self.path("p.json"), "--json")["arena_bytes"], plan["arena_bytes"])
         for n in (1, 2, 7, 31, 32):

@@ -12,9 +12,10 @@
 namespace berth::model {
 
 // Returns plan_json() at the largest values. Adds dimensions:[{name, least, most}], order:[id], and of each buffer
-// alignment, size_formula and supports:[id]. Contract: file.symbolic; the plan is of the file's problem.
+// alignment, size_formula and supports:[id]. `more` is as plan_json() takes it. Contract: file.symbolic; the plan is of
+// the file's problem.
 [[nodiscard]] std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_plan& answer,
-                                             double elapsed_ms);
+                                             double elapsed_ms, std::string_view more = "");
 
 // Returns a C (C99, C++11) header: the bounds of the dimensions, every buffer's size as a macro of them, and its offset
 // if that is constant. A function computes the offsets and the arena without allocating. Within the bounds, which it

@@ -77,9 +77,10 @@ void require_the_same(const json_value& v, const problem_file& file, plan::index
 
 }  // namespace
 
-std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_plan& answer, double elapsed_ms) {
+std::string symbolic_plan_json(const problem_file& file, const plan::symbolic_plan& answer, double elapsed_ms,
+                               std::string_view said) {
   const plan::symbolic_sizes& sizes = *file.symbolic;
-  std::string more = ",\"dimensions\":[";
+  std::string more = std::string{said} + ",\"dimensions\":[";
   for (const plan::dimension& d : sizes.dimensions) {
     if (more.back() != '[') more += ',';
     append_string(more += "{\"name\":", d.name);
