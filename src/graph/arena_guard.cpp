@@ -12,7 +12,6 @@
 namespace berth {
 namespace {
 
-constexpr std::byte zone_byte{0xfd};  // the same as in a guard around a block
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 
 // Nodes are counted from 1; 0 is the time before them.
@@ -85,7 +84,7 @@ void arena_guard::state::list() {
 
 result<void> arena_guard::state::write(std::uint32_t born_at) {
   for (auto w = std::ranges::lower_bound(all, born_at, {}, &watched::born); w != all.end() && w->born == born_at; ++w) {
-    if (const auto done = on.fill(w->data + w->from, zone_byte, w->end - w->from); !done) return done.error();
+    if (const auto done = on.fill(w->data + w->from, detail::zone_byte, w->end - w->from); !done) return done.error();
   }
   return {};
 }
@@ -169,14 +168,15 @@ result<std::vector<arena_overrun>> arena_guard::check() {
   std::vector<std::pair<const watched*, detail::difference>> wrong;
   for (const watched& w : my.all) {
     if (!my.alive(w)) continue;
-    const auto [read, first] = my.memory.compare(w.data + w.from, w.end - w.from, zone_byte);
+    const auto [read, first] = my.memory.compare(w.data + w.from, w.end - w.from, detail::zone_byte);
     if (!read) return error{errc::device_failed, "arena_guard: a red zone could not be read", w.end - w.from};
     const auto same_place = [&w](const auto& other) { return other.first->data == w.data; };
     if (first && std::ranges::none_of(wrong, same_place)) wrong.emplace_back(&w, *first);
   }
   std::vector<arena_overrun> found;
   for (const auto& [w, d] : wrong) {
-    (void)my.memory.write(w->data + w->from, w->end - w->from, zone_byte);  // if this fails, it is reported again
+    // If this fails, the overrun is reported again.
+    (void)my.memory.write(w->data + w->from, w->end - w->from, detail::zone_byte);
     const watched& last = my.last_in_place_of(*w);
     found.push_back(
         {last.value, my.now == 0 ? node_id{} : node_id{my.now - 1}, last.from + d.at - last.size, my.text_of(last, d)});

@@ -28,7 +28,6 @@
 namespace berth {
 namespace detail {
 
-inline constexpr std::byte zone_byte{0xfd};
 inline constexpr std::byte freed_byte{0xdd};
 
 // Returns the time of the last tick: a few nanoseconds, where an exact time costs tens.

@@ -12,6 +12,8 @@
 
 namespace berth::detail {
 
+inline constexpr std::byte zone_byte{0xfd};  // of the red zones around blocks and values
+
 // The memory that a pattern covers: every byte of it, or with a step its two ends and lines between them.
 //
 // With a step, at least the first and the last `pattern_end` bytes are covered, and a line of `pattern_piece` bytes in
