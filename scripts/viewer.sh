@@ -8,5 +8,6 @@ mkdir -p build/web/include
 for header in CLI nlohmann range meta concepts std zlib.h zconf.h; do
   [ ! -e "/usr/include/$header" ] || ln -sfn "/usr/include/$header" "build/web/include/$header"
 done
+export NODE_PATH=/usr/share/nodejs  # where Debian puts the modules that the compiler loads
 cmake --preset web
 cmake --build build/web --target berth_web

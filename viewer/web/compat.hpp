@@ -2,10 +2,12 @@
 #pragma once
 #if defined(__cplusplus) && defined(__EXCEPTIONS)
 #include <charconv>
+#include <compare>
 #include <cstdlib>
 #include <range/v3/algorithm.hpp>
 #include <range/v3/functional/comparisons.hpp>
 #include <string>
+#include <vector>
 
 namespace std {
 
@@ -18,6 +20,14 @@ inline from_chars_result from_chars(const char* first, const char* last, double&
   if (blank || end == text.c_str()) return {first, errc::invalid_argument};
   out = n;
   return {first + (end - text.c_str()), errc{}};
+}
+
+template <class T, class Allocator>
+strong_ordering operator<=>(const vector<T, Allocator>& a, const vector<T, Allocator>& b) {
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (const strong_ordering order = a[i] <=> b[i]; order != 0) return order;
+  }
+  return a.size() <=> b.size();
 }
 
 template <class To, class From>

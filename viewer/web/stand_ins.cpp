@@ -1,5 +1,6 @@
 // Stands in for parts of the command that a browser lacks: calls of Linux, zlib's reading functions over plain files
 // (the page unpacks gzip itself), and a device with memory in a requested place.
+#include <link.h>
 #include <pthread.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -29,6 +30,9 @@ int fallocate(int, int, off_t, off_t) {
 ssize_t getrandom(void* to, std::size_t n, unsigned) {
   const std::size_t some = std::min<std::size_t>(n, 256);
   return ::getentropy(to, some) == 0 ? static_cast<ssize_t>(some) : -1;
+}
+int dl_iterate_phdr(int (*)(dl_phdr_info*, std::size_t, void*), void*) {
+  return 0;
 }
 int isatty(int) {  // the progress line would want a thread
   errno = ENOTTY;
