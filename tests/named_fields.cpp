@@ -19,7 +19,7 @@ void named_fields(const berth::graph& g) {
   (void)plan::traffic{.steps = {}};
   (void)plan::dimension{.least = 1};
   (void)plan::size_term{.factor = 1};
-  (void)plan::symbolic_sizes{.dimensions = {}};
+  (void)plan::former_places{.offsets = {}};
   (void)plan::jpeg_scenario{.width = 1};
   (void)plan::vdec_scenario{.width = 1};
   (void)plan::media_model{.width = 1};

@@ -9,7 +9,6 @@
 #include "../../tests/plan/first_memory.hpp"
 #include "berth/plan/bound.hpp"
 #include "berth/plan/solve.hpp"
-#include "berth/plan/tiers.hpp"
 #include "user_seconds.hpp"
 
 namespace {
@@ -59,19 +58,15 @@ void measure(unsigned buffers, double share, unsigned slabs) {
   double cost = 0, bound = 0, first_fit = 0, seconds = 0;
   for (unsigned seed = 0; seed < seeds; ++seed) {
     problem p = network(buffers, share, seed);
-    std::vector<double> touched;
     bytes largest = 0;
-    for (index i = 0; i < p.buffers.size(); ++i) {
-      touched.push_back(static_cast<double>(p.buffers[i].size));
-      largest = std::max(largest, p.footprint(i));
-    }
+    for (index i = 0; i < p.buffers.size(); ++i) largest = std::max(largest, p.footprint(i));
     if (slabs != 0) p.max_slab = std::max(largest, *p.memories[0].capacity / slabs);
     const double start = user_seconds();
-    const tier_plan got = *solve_tiers(p, touched);
+    const plan got = *solve(p);
     seconds += user_seconds() - start;
-    if (!got.layout.has_offsets()) continue;
+    if (!got.has_offsets()) continue;
     ++found;
-    least += got.least ? 1 : 0;
+    least += got.cost <= got.cost_bound ? 1 : 0;
     cost += got.cost;
     bound += got.cost_bound;
     first_fit += first_memory::cost(p);

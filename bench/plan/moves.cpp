@@ -1,17 +1,16 @@
 // Measures the gain of moves on two sets:
 // * Tiny problems, beside all possible plans.
 // * Seeded networks with weights in a slow memory, beside first fit in order of birth and whole lives in one memory
-//   (solve_tiers).
+//   (plan::unmoved).
 //
 // Time unit: a byte touched in the slow memory takes one.
-#include "berth/plan/moves.hpp"
-
 #include <algorithm>
 #include <cstdio>
 
 #include "../../tests/plan/moves_network.hpp"
 #include "../../tests/plan/moves_oracle.hpp"
 #include "berth/plan/bound.hpp"
+#include "berth/plan/solve.hpp"
 #include "user_seconds.hpp"
 
 namespace {
@@ -31,15 +30,15 @@ void beside_the_oracle() {
     const auto least = moves_oracle::least_cost(made, 1e5, &given_up);
     if (given_up || !least) continue;
     const double before = user_seconds();
-    const auto answer = *solve_moves(made.base, made.moves);
+    const auto answer = *solve(made);
     seconds += user_seconds() - before;
-    if (!answer.layout.has_offsets()) {
+    if (!answer.has_offsets()) {
       ++missed;
       continue;
     }
     ++compared;
-    exact += answer.cost() <= *least + 1e-9 ? 1 : 0;
-    const double ratio = *least > 0 ? answer.cost() / *least : answer.cost() > 0 ? 2 : 1;
+    exact += answer.cost <= *least + 1e-9 ? 1 : 0;
+    const double ratio = *least > 0 ? answer.cost / *least : answer.cost > 0 ? 2 : 1;
     ratios += ratio;
     worst = std::max(worst, ratio);
     if (answer.unmoved && *least > 0) {
@@ -54,19 +53,19 @@ void beside_the_oracle() {
 
 // Places buffers in order of birth, each for its whole life if it fits beside the live ones. Returns the bytes touched
 // in the slow memory.
-double first_that_fits(const moves_network::network& made) {
+double first_that_fits(const problem& made) {
   std::vector<index> order, fast;
-  for (index i = 0; i < made.base.buffers.size(); ++i) order.push_back(i);
+  for (index i = 0; i < made.buffers.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
-                   [&](index a, index b) { return made.base.buffers[a].live.lower < made.base.buffers[b].live.lower; });
+                   [&](index a, index b) { return made.buffers[a].live.lower < made.buffers[b].live.lower; });
   double slow = 0;
   for (const index i : order) {
-    const tick now = made.base.buffers[i].live.lower;
+    const tick now = made.buffers[i].live.lower;
     bytes live = 0;
-    for (const index f : fast) live += made.base.buffers[f].live.upper > now ? made.base.buffers[f].size : 0;
-    const auto& uses = made.moves.uses[i];
+    for (const index f : fast) live += made.buffers[f].live.upper > now ? made.buffers[f].size : 0;
+    const auto& uses = made.buffers[i].uses;
     const bool must_be_slow = !uses.empty() && uses[0].memory;
-    if (!must_be_slow && live + made.base.buffers[i].size <= *made.base.memories[0].capacity) {
+    if (!must_be_slow && live + made.buffers[i].size <= *made.memories[0].capacity) {
       fast.push_back(i);
       continue;
     }
@@ -78,10 +77,10 @@ double first_that_fits(const moves_network::network& made) {
 void measure(const moves_network::shape& of, effort work) {
   const auto made = moves_network::make(of);
   const double before = user_seconds();
-  const auto answer = *solve_moves(made.base, made.moves, {.work = work});
+  const auto answer = *solve(made, {.work = work});
   std::printf("%6u %7zu %7.1f %5.1f | %9.0f %9.0f | %9.0f %7.0f %9llu %9.0f %8s | %.3f\n", of.layers,
-              made.base.buffers.size(), of.compute, of.share, first_that_fits(made), answer.unmoved.value_or(-1),
-              answer.access, answer.stall, static_cast<unsigned long long>(answer.copied), answer.bound,
+              made.buffers.size(), of.compute, of.share, first_that_fits(made), answer.unmoved.value_or(-1),
+              answer.access, answer.stall, static_cast<unsigned long long>(answer.copied), answer.cost_bound,
               work == effort::fast     ? "fast"
               : work == effort::normal ? "normal"
                                        : "best",

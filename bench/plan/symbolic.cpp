@@ -1,8 +1,6 @@
 // Measures the cost of one order for all values. Random networks whose sizes grow with two dimensions are planned once
-// by solve_symbolic. Two others are compared at several values: offsets fixed at the largest values, and a separate
+// by one order. Two others are compared at several values: offsets fixed at the largest values, and a separate
 // plan for each. Prints arenas over the bound of each value: means, and the worst. Usage: symbolic [NETWORKS]
-#include "berth/plan/symbolic.hpp"
-
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,34 +11,31 @@
 #include <random>
 #include <vector>
 
+#include "berth/plan/evaluate.hpp"
+
 namespace {
 
 using berth::bytes;
 using namespace berth::plan;
 
-struct network {
-  problem rest;
-  symbolic_sizes sizes;
-};
-
 // Makes layers with an occasional skip. The outputs of a layer grow with the batch, with batch * sequence, or with the
 // square of the sequence (attention). Some have a fixed size (states, tables). Workspaces are alive at one layer only.
-network random_network(std::mt19937_64& random, std::size_t buffers) {
-  network n;
-  n.rest.alignment = 64;
-  n.sizes.dimensions = {{"batch", 1, 16}, {"seq", 16, 1024}};
+problem random_network(std::mt19937_64& random, std::size_t buffers) {
+  problem n;
+  n.alignment = 64;
+  n.dimensions = {{"batch", 1, 16}, {"seq", 16, 1024}};
   const auto upto = [&](std::uint64_t most) { return random() % (most + 1); };
   const auto layers = static_cast<tick>(buffers / 2);
   for (std::size_t k = 0; k < buffers; ++k) {
     const auto born = static_cast<tick>(upto(static_cast<std::uint64_t>(layers) - 1));
     const tick alive = k % 3 == 0 ? 1 : upto(5) == 0 ? 2 + static_cast<tick>(upto(20)) : 2;
-    n.rest.add({.live = {born, born + alive}});
+    auto& size = n.buffers[n.add({.live = {born, born + alive}})].terms;
     const bytes width = bytes{64} << upto(4);
     switch (upto(5)) {
-      case 0: n.sizes.of.push_back({{width * 1024 * (1 + upto(15)), {}}}); break;
-      case 1: n.sizes.of.push_back({{width * 256, {0}}}); break;
-      case 2: n.sizes.of.push_back({{width / 16, {0, 1, 1}}}); break;
-      default: n.sizes.of.push_back({{width * 4, {0, 1}}, {1024, {}}}); break;
+      case 0: size = {{width * 1024 * (1 + upto(15)), {}}}; break;
+      case 1: size = {{width * 256, {0}}}; break;
+      case 2: size = {{width / 16, {0, 1, 1}}}; break;
+      default: size = {{width * 4, {0, 1}}, {1024, {}}}; break;
     }
   }
   return n;
@@ -68,20 +63,20 @@ int main(int argc, char** argv) {
     std::array<std::array<ratio, 3>, points.size()> ratios;
     double spent = 0, evaluation = 1e9;
     for (int k = 0; k < networks; ++k) {
-      const network n = random_network(random, buffers);
+      const problem n = random_network(random, buffers);
       const auto start = std::chrono::steady_clock::now();
-      const symbolic_plan order = *solve_symbolic(n.rest, n.sizes);
+      const plan order = *solve(n);
       spent += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       std::vector<bytes> offsets(buffers);
       for (std::size_t v = 0; v < points.size(); ++v) {
         const auto before = std::chrono::steady_clock::now();
-        const bytes ours = *evaluate(n.rest, n.sizes, order, points[v], offsets);
+        const bytes ours = *evaluate(n, order, points[v], offsets);
         evaluation =
             std::min(evaluation, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count() /
                                      static_cast<double>(buffers));
-        const plan own = *solve(*at_values(n.rest, n.sizes, points[v]));
+        const plan own = *solve(*at_values(n, points[v]));
         ratios[v][0].add(ours, own.lower_bound());
-        ratios[v][1].add(order.most.arena(), own.lower_bound());
+        ratios[v][1].add(order.arena(), own.lower_bound());
         ratios[v][2].add(own.arena(), own.lower_bound());
       }
     }

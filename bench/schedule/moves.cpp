@@ -47,7 +47,7 @@ struct column {
   }
 };
 
-// Measures solve_moves() by itself, in the order found.
+// Measures the planner's moves by itself, in the order found.
 void two_memories(const training::step& s, bytes budget, const schedule::transfer& link, double whole, column& to) {
   const auto order = schedule::find_order(s.graph).value();
   const auto n = *schedule::make_net(s.graph.structure(), rules::host(), {});

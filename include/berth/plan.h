@@ -99,6 +99,35 @@ berth_status berth_problem_add_conflicts(berth_problem* problem, const uint32_t 
 berth_status berth_problem_add_separations(berth_problem* problem, const uint32_t (*pairs)[2], size_t count);
 /* A second objective, after the arena: the weight, 0 to 1e100, is paid where the two share any byte. */
 berth_status berth_problem_add_reuse_penalty(berth_problem* problem, uint32_t a, uint32_t b, double weight);
+/* Sizes that are only known at run time: a number between two bounds. The plan is then an order of the buffers. */
+berth_status berth_problem_add_dimension(berth_problem* problem, uint64_t least, uint64_t most, uint32_t* index);
+
+/* factor times the product of dimensions (by index; one may appear again). */
+typedef struct berth_size_term {
+  uint64_t factor;
+  const uint32_t* dimensions; /* copied */
+  size_t dimension_count;
+} berth_size_term;
+/* The buffer's size is the sum of the terms. It replaces the size that the buffer was added with. */
+berth_status berth_problem_set_size(berth_problem* problem, uint32_t buffer, const berth_size_term* terms,
+                                    size_t count);
+
+/* A buffer is read or written at a tick of its life. */
+#define BERTH_ANY_MEMORY UINT32_MAX
+typedef struct berth_use {
+  int64_t at;
+  double touched;  /* bytes read and written */
+  int32_t write;   /* not zero: every other stay of the buffer has ended by then */
+  uint32_t memory; /* where the buffer must lie, or BERTH_ANY_MEMORY */
+} berth_use;
+/* Appends uses, in the order of their ticks. With uses, steps or links buffers may change their memory while they live:
+ * berth/plan/plan.hpp defines the time that a plan takes. */
+berth_status berth_problem_add_uses(berth_problem* problem, uint32_t buffer, const berth_use* uses, size_t count);
+/* The program's work at a tick takes this long beside its uses. Steps are added in the order of their ticks. */
+berth_status berth_problem_add_step(berth_problem* problem, int64_t at, double duration);
+/* Copies go from one memory to another: bytes a time unit, and time units a copy. */
+berth_status berth_problem_add_link(berth_problem* problem, uint32_t from, uint32_t to, double bandwidth,
+                                    double latency);
 /* Whether every field means something, as berth_solve() asks it. O(n log n). */
 berth_status berth_problem_validate(const berth_problem* problem);
 
@@ -156,16 +185,50 @@ typedef struct berth_plan_summary {
   const char* reason;   /* static text: why infeasible or unknown; else "" */
   uint64_t culprit;     /* the buffer that the reason names, if it does */
   uint64_t number;      /* the bytes that the reason speaks of */
+  double cost;          /* with stays access + stall; else each buffer's bytes times the cost of its memory */
+  double cost_bound;    /* proved: no plan costs less */
+  double access;        /* time of all uses */
+  double stall;         /* time waited for copies */
+  uint64_t copied;      /* bytes, by all moves */
+  uint64_t stays;       /* how many; 0 without uses, steps and links */
+  uint64_t moves;       /* how many */
 } berth_plan_summary;
 
 /* Fills as much of *summary as its struct_size has room for. */
 berth_status berth_plan_summarize(const berth_plan* plan, berth_plan_summary* summary);
 
-/* One number a buffer; `count` must be the number of buffers. Where the problem has one memory (is not cut into slabs),
- * every memory (slab) is 0. */
+/* One number a buffer; `count` must be the number of buffers. With stays it is one a stay, and `count` their number.
+ * Where the problem has one memory (is not cut into slabs), every memory (slab) is 0. With dimensions the offsets are
+ * those at the largest values. */
 berth_status berth_plan_offsets(const berth_plan* plan, uint64_t* offsets, size_t count);
 berth_status berth_plan_memories(const berth_plan* plan, uint32_t* memories, size_t count);
 berth_status berth_plan_slabs(const berth_plan* plan, uint32_t* slabs, size_t count);
+
+/* Writes the offsets at these values of the dimensions, and the arena. For run time: allocates nothing. `problem` is
+ * the one that was planned, unchanged. */
+berth_status berth_plan_evaluate(const berth_plan* plan, const berth_problem* problem, const uint64_t* values,
+                                 size_t value_count, uint64_t* offsets, size_t count, uint64_t* arena);
+
+/* A part of a buffer's life, in one memory. */
+typedef struct berth_stay {
+  uint32_t buffer;
+  uint32_t memory;
+  int64_t lower; /* takes bytes during [lower, upper) */
+  int64_t upper;
+  int64_t ready; /* has the contents from here on */
+} berth_stay;
+/* A copy between two stays of a buffer, by their numbers. */
+typedef struct berth_move {
+  uint32_t from;
+  uint32_t to;
+  int64_t start; /* runs during [start, end) */
+  int64_t end;
+  double begin; /* modelled time, from the start of the first tick */
+  double done;
+} berth_move;
+/* `count` must be that of the summary. Stays are in the order of their buffers, moves in that of their starts. */
+berth_status berth_plan_stays(const berth_plan* plan, berth_stay* stays, size_t count);
+berth_status berth_plan_moves(const berth_plan* plan, berth_move* moves, size_t count);
 
 /* The independent check, which shares no code with the solver, of offsets wherever they come from: BERTH_OK, or
  * BERTH_REFUSED with the rule that is violated in berth_error_text(). `memories` and `slabs` may be null where the

@@ -7,7 +7,7 @@
 #include <limits>
 #include <thread>
 
-#include "berth/plan/replan.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "c/handles.hpp"
@@ -33,7 +33,7 @@ struct held_problem {
 
 struct held_plan {
   berth::plan::plan plan;
-  std::size_t buffers = 0;
+  std::size_t places = 0;  // buffers or stays
 };
 
 berth::c::handles<held_problem>& problems() {
@@ -57,6 +57,15 @@ berth_status change(berth_problem* handle, Change what) {
     return what(held->problem);
   }
   BERTH_CATCH_BAD_ALLOC(return no_memory())
+}
+
+// Calls change(buffer) in the same way.
+template <class Change>
+berth_status change_buffer(berth_problem* handle, index number, Change what) {
+  return change(handle, [&](berth::plan::problem& p) {
+    if (number >= p.buffers.size()) return fail(BERTH_INVALID, "buffer: there is no such one");
+    return what(p.buffers[number]);
+  });
 }
 
 bool has_room(const berth::plan::problem& p, std::size_t count) noexcept {
@@ -164,8 +173,8 @@ berth_status solve_by(const berth_problem* handle, const berth_solve_options* gi
     }
     if (!*answer) return report(answer->error());
     auto made = std::make_shared<held_plan>();
-    made->buffers = p.buffers.size();
     made->plan = std::move(**answer);
+    made->places = made->plan.stays.empty() ? p.buffers.size() : made->plan.stays.size();
     void* const number = plans().add(std::move(made));
     if (number == nullptr) return fail(BERTH_NO_MEMORY, "too many plans are alive");
     *out = static_cast<berth_plan*>(number);
@@ -184,17 +193,36 @@ int32_t outcome_of(const berth::plan::plan& p) noexcept {
   return BERTH_UNKNOWN;
 }
 
-// Writes one number a buffer; all are 0 if the plan has none.
-template <class To, class From>
-berth_status copy_of(const berth_plan* handle, To* to, std::size_t count, From numbers) {
-  const auto held = plans().find(handle);
+// Finds the plan whose lists of `count` elements are to be written to `to`.
+berth_status find_to_copy(const berth_plan* handle, const void* to, std::size_t count,
+                          std::shared_ptr<held_plan>& held) {
+  held = plans().find(handle);
   if (held == nullptr) return no_such(handle, "plan");
   if (to == nullptr && count != 0) return fail(BERTH_INVALID, "the array to write to: null");
-  if (count != held->buffers)
-    return fail(BERTH_INVALID, "count: not the number of the problem's buffers", held->buffers);
   if (!held->plan.has_offsets()) return fail(BERTH_NO_OFFSETS, "the plan is infeasible or unknown: no offsets");
+  return BERTH_OK;
+}
+
+// Writes one number a buffer or stay; all are 0 if the plan has none.
+template <class To, class From>
+berth_status copy_of(const berth_plan* handle, To* to, std::size_t count, From numbers) {
+  std::shared_ptr<held_plan> held;
+  if (const auto no = find_to_copy(handle, to, count, held)) return no;
+  if (count != held->places)
+    return fail(BERTH_INVALID, "count: not the number of the problem's buffers, or of the plan's stays", held->places);
   const auto& from = held->plan.*numbers;
   for (std::size_t i = 0; i < count; ++i) to[i] = from.empty() ? 0 : from[i];
+  return succeed();
+}
+
+// Writes convert(element) for each element of a list of the plan.
+template <class To, class List, class Convert>
+berth_status list_of(const berth_plan* handle, To* to, std::size_t count, List list, Convert convert) {
+  std::shared_ptr<held_plan> held;
+  if (const auto no = find_to_copy(handle, to, count, held)) return no;
+  const auto& from = held->plan.*list;
+  if (count != from.size()) return fail(BERTH_INVALID, "count: not that of the summary", from.size());
+  std::ranges::transform(from, to, convert);
   return succeed();
 }
 
@@ -309,6 +337,57 @@ berth_status berth_problem_add_reuse_penalty(berth_problem* problem, uint32_t a,
   });
 }
 
+berth_status berth_problem_add_dimension(berth_problem* problem, uint64_t least, uint64_t most, uint32_t* index) {
+  return change(problem, [&](berth::plan::problem& p) {
+    p.dimensions.push_back({.least = least, .most = most});
+    if (index != nullptr) *index = static_cast<std::uint32_t>(p.dimensions.size() - 1);
+    return succeed();
+  });
+}
+
+berth_status berth_problem_set_size(berth_problem* problem, uint32_t buffer, const berth_size_term* terms,
+                                    size_t count) {
+  if (terms == nullptr && count != 0) return fail(BERTH_INVALID, "terms: null");
+  return change_buffer(problem, buffer, [&](berth::plan::buffer& b) {
+    std::vector<berth::plan::size_term> sum;
+    for (const berth_size_term& t : std::span{terms, count}) {
+      if (t.dimensions == nullptr && t.dimension_count != 0)
+        return fail(BERTH_INVALID, "term: a count without an array");
+      sum.push_back({.factor = t.factor, .dimensions = {t.dimensions, t.dimensions + t.dimension_count}});
+    }
+    b.terms = std::move(sum);
+    return succeed();
+  });
+}
+
+berth_status berth_problem_add_uses(berth_problem* problem, uint32_t buffer, const berth_use* uses, size_t count) {
+  if (uses == nullptr && count != 0) return fail(BERTH_INVALID, "uses: null");
+  return change_buffer(problem, buffer, [&](berth::plan::buffer& b) {
+    std::vector<berth::plan::use> all = b.uses;
+    for (const berth_use& u : std::span{uses, count}) {
+      all.push_back({.at = u.at, .touched = u.touched, .write = u.write != 0});
+      if (u.memory != BERTH_ANY_MEMORY) all.back().memory = u.memory;
+    }
+    b.uses = std::move(all);
+    return succeed();
+  });
+}
+
+berth_status berth_problem_add_step(berth_problem* problem, int64_t at, double duration) {
+  return change(problem, [&](berth::plan::problem& p) {
+    p.steps.push_back({at, duration});
+    return succeed();
+  });
+}
+
+berth_status berth_problem_add_link(berth_problem* problem, uint32_t from, uint32_t to, double bandwidth,
+                                    double latency) {
+  return change(problem, [&](berth::plan::problem& p) {
+    p.links.push_back({from, to, bandwidth, latency});
+    return succeed();
+  });
+}
+
 berth_status berth_problem_validate(const berth_problem* problem) {
   return change(const_cast<berth_problem*>(problem), [](const berth::plan::problem& p) {
     const auto ok = validate(p);
@@ -330,14 +409,16 @@ berth_status berth_replan(const berth_problem* problem, const berth_solve_option
         if (count != p.buffers.size()) {
           return berth::error{berth::errc::invalid_input, "before: not one offset a buffer", count};
         }
-        std::vector<std::optional<berth::bytes>> kept(count);
+        berth::plan::former_places former;
+        former.offsets.resize(count);
         for (std::size_t i = 0; i < count; ++i) {
-          if (before[i] != BERTH_NEW_BUFFER) kept[i] = before[i];
+          if (before[i] != BERTH_NEW_BUFFER) former.offsets[i] = before[i];
         }
-        auto answer = replan(p, kept, o);
-        if (!answer) return answer.error();
-        if (moved != nullptr) *moved = answer->moved;
-        return std::move(answer->layout);
+        berth::plan::options keeping = o;
+        keeping.former = &former;
+        auto answer = solve(p, keeping);
+        if (answer && moved != nullptr) *moved = answer->moved;
+        return answer;
       });
 }
 
@@ -365,6 +446,13 @@ berth_status berth_plan_summarize(const berth_plan* plan, berth_plan_summary* su
   s.reason = p.reason.empty() ? "" : p.reason.data();
   s.culprit = p.culprit;
   s.number = p.number;
+  s.cost = p.cost;
+  s.cost_bound = p.cost_bound;
+  s.access = p.access;
+  s.stall = p.stall;
+  s.copied = p.copied;
+  s.stays = p.stays.size();
+  s.moves = p.moves.size();
   return berth::c::write(s, sizeof s, summary, "summary: null, or wrong struct_size");
 }
 
@@ -378,6 +466,36 @@ berth_status berth_plan_memories(const berth_plan* plan, uint32_t* memories, siz
 
 berth_status berth_plan_slabs(const berth_plan* plan, uint32_t* slabs, size_t count) {
   return copy_of(plan, slabs, count, &berth::plan::plan::slab_of);
+}
+
+berth_status berth_plan_evaluate(const berth_plan* plan, const berth_problem* problem, const uint64_t* values,
+                                 size_t value_count, uint64_t* offsets, size_t count, uint64_t* arena) {
+  const auto held = plans().find(plan);
+  if (held == nullptr) return no_such(plan, "plan");
+  if ((values == nullptr && value_count != 0) || (offsets == nullptr && count != 0) || arena == nullptr) {
+    return fail(BERTH_INVALID, "values, offsets or arena: null");
+  }
+  return change(const_cast<berth_problem*>(problem), [&](const berth::plan::problem& p) {
+    if (p.dimensions.empty() || held->plan.order.size() != p.buffers.size()) {
+      return fail(BERTH_INVALID, "plan: not of this problem with dimensions");
+    }
+    const auto found = evaluate(p, held->plan, {values, value_count}, {offsets, count});
+    if (!found) return report(found.error());
+    *arena = *found;
+    return succeed();
+  });
+}
+
+berth_status berth_plan_stays(const berth_plan* plan, berth_stay* stays, size_t count) {
+  return list_of(plan, stays, count, &berth::plan::plan::stays, [](const berth::plan::stay& s) {
+    return berth_stay{s.buffer, s.memory, s.live.lower, s.live.upper, s.ready};
+  });
+}
+
+berth_status berth_plan_moves(const berth_plan* plan, berth_move* moves, size_t count) {
+  return list_of(plan, moves, count, &berth::plan::plan::moves, [](const berth::plan::move& m) {
+    return berth_move{m.from, m.to, m.during.lower, m.during.upper, m.begin, m.done};
+  });
 }
 
 berth_status berth_verify(const berth_problem* problem, const uint64_t* offsets, const uint32_t* memories,
@@ -406,7 +524,10 @@ berth_status berth_plan_check_bound(const berth_plan* plan, const berth_problem*
   if (held == nullptr) return no_such(plan, "plan");
   return change(const_cast<berth_problem*>(problem), [&](const berth::plan::problem& p) {
     if (auto ok = validate(p); !ok) return report(ok.error());
-    const auto wrong = verify_bound(p, held->plan.lower_bound(), held->plan.proof);
+    const berth::plan::plan& answer = held->plan;
+    const auto wrong = answer.stays.empty()
+                           ? verify_bound(p, answer.lower_bound(), answer.proof)
+                           : verify_bound(problem_of_stays(p, answer.stays), answer.lower_bound(), answer.proof);
     return wrong ? fail(BERTH_REFUSED, wrong->rule, wrong->a.value_or(0)) : succeed();
   });
 }

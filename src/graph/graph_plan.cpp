@@ -14,7 +14,7 @@ namespace {
 struct packing {
   liveness live;
   plan::plan plan;
-  std::optional<plan::symbolic_evaluator> order{};
+  std::optional<plan::evaluator> order{};
 };
 
 result<packing> pack(const graph_structure& g, const rules::placement& rules, const plan::options& search, reuse mode) {
@@ -28,11 +28,11 @@ result<packing> pack(const graph_structure& g, const rules::placement& rules, co
 // Finds one order for all values of the dimensions. Its plan is that at the largest.
 result<packing> pack_open(const graph& g, const rules::placement& rules, const plan::options& search) {
   packing made{find_lifetimes(g.structure(), rules), {}};
-  const plan::symbolic_sizes sizes = sizes_of(g, made.live);
-  auto solved = plan::solve_symbolic(made.live.problem, sizes, search);
+  set_dimensions(g, made.live);
+  auto solved = plan::solve(made.live.problem, search);
   if (!solved) return solved.error();
-  made.order.emplace(made.live.problem, sizes, *solved);
-  made.plan = std::move(solved->most);
+  made.order.emplace(made.live.problem, *solved);
+  made.plan = std::move(*solved);
   return made;
 }
 

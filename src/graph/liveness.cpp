@@ -304,19 +304,20 @@ liveness find_lifetimes(const graph_structure& g, const rules::placement& rules,
   return made;
 }
 
-plan::symbolic_sizes sizes_of(const graph& g, const liveness& live) {
-  plan::symbolic_sizes made{g.open().dimensions, {}};
-  for (const plan::buffer& b : live.problem.buffers) made.of.push_back({{b.size, {}}});
+void set_dimensions(const graph& g, liveness& live) {
+  plan::problem& p = live.problem;
+  p.dimensions = g.open().dimensions;
   // All values in one buffer have one size.
   for (const open_sizes::use& u : g.open().values) {
     const std::uint32_t b = live.buffer_of[u.of];
-    if (b != no_buffer && g.values()[u.of].kind != value_kind::view) made.of[b] = g.open().extents[u.extent].terms();
+    if (b != no_buffer && g.values()[u.of].kind != value_kind::view) {
+      p.buffers[b].terms = g.open().extents[u.extent].terms();
+    }
   }
   for (const open_sizes::use& u : g.open().workspaces) {
     const std::uint32_t b = live.workspace_of[u.of];
-    if (b != no_buffer) made.of[b] = g.open().extents[u.extent].terms();
+    if (b != no_buffer) p.buffers[b].terms = g.open().extents[u.extent].terms();
   }
-  return made;
 }
 
 }  // namespace berth

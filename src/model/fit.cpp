@@ -8,6 +8,7 @@
 #include "berth/model/problem_file.hpp"
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "model/file.hpp"
 #include "model/files/readers.hpp"
 #include "model/graph_problem.hpp"
@@ -77,9 +78,9 @@ void require_within(const fit_question& q, const plan::dimension& d, std::int64_
 // Measures one order, evaluated at each value.
 measure of_problem(const fit_question& q) {
   const problem_file file = read_problem(q.path);
-  if (!file.symbolic) throw input_error(q.path, "neither a model nor a problem with dimensions");
+  if (file.problem.dimensions.empty()) throw input_error(q.path, "neither a model nor a problem with dimensions");
   require_valid(file);
-  const auto& all = file.symbolic->dimensions;
+  const auto& all = file.problem.dimensions;
   std::vector<bytes> values;
   std::size_t asked = all.size();
   for (std::size_t d = 0; d < all.size(); ++d) {
@@ -98,14 +99,16 @@ measure of_problem(const fit_question& q) {
       throw input_error(q.path, "no dimension is called '" + given.first + "'");
     }
   }
-  auto order = plan::solve_symbolic(file.problem, *file.symbolic, q.options);
+  plan::problem without_limit = file.problem;
+  without_limit.capacity.reset();
+  auto order = plan::solve(without_limit, q.options);
   if (!order) throw input_error(q.path, order.error().what);
   return [&q, file, order = std::move(*order), values, asked](std::int64_t value) {
     std::vector<bytes> at = values, offsets(file.problem.buffers.size());
     at[asked] = static_cast<bytes>(value);
-    const auto arena = plan::evaluate(file.problem, *file.symbolic, order, at, offsets);
+    const auto arena = plan::evaluate(file.problem, order, at, offsets);
     if (!arena) throw input_error(q.path, arena.error().what);
-    plan::problem there = plan::at_values(file.problem, *file.symbolic, at).value();
+    plan::problem there = plan::at_values(file.problem, at).value();
     there.capacity.reset();
     const plan::plan own = plan::solve(there, {.work = plan::effort::fast}).value();
     fit_point p{.value = value};

@@ -1,6 +1,6 @@
 // The largest value of a model's dimension that a memory holds: the answer of `berth fit` and berth.fit.
 //
-// A problem with dimensions is planned once for all values (plan/symbolic.hpp), each of which is then an evaluation of
+// A problem with dimensions is planned once for all values (plan/evaluate.hpp), each of which is then an evaluation of
 // the order. A model is lowered and planned anew at each value tried, since kernels and layouts depend on it.
 #pragma once
 

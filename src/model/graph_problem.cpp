@@ -26,25 +26,25 @@ void for_each_touched(const graph& g, std::uint32_t n, std::vector<std::uint32_t
 void add_uses(problem_file& file, const graph& g, const std::vector<std::uint32_t>& buffer_of,
               const std::vector<std::uint32_t>& workspace_of, const std::vector<model_weight>& weights) {
   const auto end = static_cast<plan::tick>(g.nodes().size()) + 2;
-  auto& uses = file.traffic.emplace().uses;
-  uses.resize(file.problem.buffers.size() + weights.size());
+  auto& buffers = file.problem.buffers;
   std::vector<std::uint32_t> last_reader(g.values().size(), UINT32_MAX);
   for (std::uint32_t n = 0; n < g.nodes().size(); ++n) {
     const plan::tick now = static_cast<plan::tick>(n) + 1;
     for_each_touched(g, n, last_reader, [&](value_id v, bool write) {
       const std::uint32_t b = buffer_of[g[v].root.index];
       if (b == no_buffer) return;
-      uses[b].push_back({.at = now, .touched = static_cast<double>(g[v].size), .write = write});
+      buffers[b].uses.push_back({.at = now, .touched = static_cast<double>(g[v].size), .write = write});
     });
     const std::uint32_t scratch = workspace_of[n];  // is written and read
     if (scratch == no_buffer) continue;
-    uses[scratch].push_back({.at = now, .touched = 2 * static_cast<double>(g.nodes()[n].workspace), .write = true});
+    buffers[scratch].uses.push_back(
+        {.at = now, .touched = 2 * static_cast<double>(g.nodes()[n].workspace), .write = true});
   }
   for (const model_weight& w : weights) {
     const plan::index b = file.problem.add({.name = w.name, .size = w.size, .live = {0, end}});
     file.weights.push_back(b);
     for (const std::uint32_t n : w.readers) {
-      uses[b].push_back({.at = static_cast<plan::tick>(n) + 1, .touched = static_cast<double>(w.size)});
+      buffers[b].uses.push_back({.at = static_cast<plan::tick>(n) + 1, .touched = static_cast<double>(w.size)});
     }
   }
 }
@@ -77,7 +77,7 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
   liveness live = find_lifetimes(g.structure(), rules);
   problem_file file;
   file.path = path;
-  if (!g.open().dimensions.empty()) file.symbolic = sizes_of(g, live);
+  if (!g.open().dimensions.empty()) set_dimensions(g, live);
   file.problem = std::move(live.problem);
   auto& buffers = file.problem.buffers;
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
@@ -100,7 +100,6 @@ problem_file problem_of_graph(const std::string& path, const graph& g, const rul
   for (std::uint32_t v = 0; v < g.values().size(); ++v) {
     const value& it = g.values()[v];
     if (it.kind != value_kind::state) continue;
-    if (file.symbolic) file.symbolic->of.push_back({{it.size, {}}});
     const plan::index state = file.problem.add({.name = name_of({v}), .size = it.size, .live = {0, end}});
     live.buffer_of[v] = state;
     if (weights != nullptr) file.problem.buffers[state].alias_group = state;  // its contents stay between runs

@@ -27,7 +27,7 @@ std::vector<plan::use> uses_of_life(const plan::buffer& b) {
 
 void require_plain(const problem_file& file) {
   const plan::problem& p = file.problem;
-  const char* what = file.symbolic         ? "has dimensions"
+  const char* what = !p.dimensions.empty() ? "has dimensions"
                      : !p.memories.empty() ? "has pools of its own"
                      : p.capacity          ? "has a capacity of its own"
                      : p.conflicts         ? "has conflicts instead of lifetimes"
@@ -74,8 +74,8 @@ void place_weights(problem_file& file, std::span<const hierarchy_memory> memorie
       if (m != home && to.contents == holds::everything && to.bandwidth > 0 && fits) allowed.push_back(m);
     }
     // Each run finds the weight at home.
-    file.traffic->uses[w].insert(file.traffic->uses[w].begin(),
-                                 {.at = file.problem.buffers[w].live.lower, .touched = 0, .memory = home});
+    std::vector<plan::use>& uses = file.problem.buffers[w].uses;
+    uses.insert(uses.begin(), {.at = file.problem.buffers[w].live.lower, .touched = 0, .memory = home});
   }
 }
 
@@ -85,10 +85,10 @@ void add_links(problem_file& file, std::span<const hierarchy_memory> memories) {
       if (a == b || memories[a].bandwidth <= 0 || memories[b].bandwidth <= 0) continue;
       // A memory of weights is not written.
       if (memories[b].contents != holds::everything) continue;
-      file.traffic->links.push_back({.from = a,
-                                     .to = b,
-                                     .bandwidth = std::min(memories[a].bandwidth, memories[b].bandwidth),
-                                     .latency = memories[a].latency + memories[b].latency});
+      file.problem.links.push_back({.from = a,
+                                    .to = b,
+                                    .bandwidth = std::min(memories[a].bandwidth, memories[b].bandwidth),
+                                    .latency = memories[a].latency + memories[b].latency});
     }
   }
 }
@@ -100,8 +100,8 @@ bool may_use(const plan::buffer& b, plan::index m) {
 // Returns the memory in which a use demands the buffer when its only lifetime begins.
 std::optional<plan::index> born_in(const problem_file& file, plan::index i) {
   const plan::buffer& b = file.problem.buffers[i];
-  if (!file.traffic || file.traffic->uses[i].empty() || !b.lifetimes.empty()) return std::nullopt;
-  const plan::use& first = file.traffic->uses[i].front();
+  if (b.uses.empty() || !b.lifetimes.empty()) return std::nullopt;
+  const plan::use& first = b.uses.front();
   return first.at == b.live.lower ? first.memory : std::nullopt;
 }
 
@@ -136,9 +136,8 @@ void place_in(problem_file& file, std::span<const hierarchy_memory> memories, bo
   if (!plan::make_stricter(p, {.start_alignment = common})) {
     throw input_error(file.path, "an alignment of the problem and those of the memories exceed 64 bits together");
   }
-  if (!file.traffic) {
-    plan::traffic& t = file.traffic.emplace();
-    for (const plan::buffer& b : p.buffers) t.uses.push_back(uses_of_life(b));
+  if (!p.has_traffic()) {
+    for (plan::buffer& b : p.buffers) b.uses = uses_of_life(b);
   }
   if (everything.size() != memories.size()) {
     for (plan::buffer& b : p.buffers) b.memories = everything;
@@ -195,7 +194,7 @@ double slowest_access(const problem_file& file) {
     for (plan::index m = 0; !born && m < file.problem.memories.size(); ++m) {
       if (may_use(file.problem.buffers[i], m)) most = std::max(most, file.problem.memories[m].cost);
     }
-    for (const plan::use& u : file.traffic->uses[i]) {
+    for (const plan::use& u : file.problem.buffers[i].uses) {
       sum += u.touched * (u.memory ? file.problem.memories[*u.memory].cost : most);
     }
   }

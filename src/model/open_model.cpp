@@ -7,6 +7,7 @@
 
 #include "berth/graph/fingerprint.hpp"
 #include "berth/model/input_error.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "model/files/size_expression.hpp"
 
 namespace berth::model {

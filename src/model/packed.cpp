@@ -5,6 +5,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "berth/plan/evaluate.hpp"
 #include "core/json.hpp"
 
 namespace berth::model {
@@ -12,7 +13,7 @@ namespace berth::model {
 namespace {
 
 constexpr char problem_mark = 'P', plan_mark = 'A';
-constexpr std::uint64_t packed_version = 1;
+constexpr std::uint64_t packed_version = 2;
 
 class packed_writer {
  public:
@@ -134,14 +135,22 @@ class packed_reader {
 
 // Flags of the rarer fields of a buffer that follow.
 constexpr std::uint64_t has_lifetimes = 1, has_alignment = 2, has_granularity = 4, has_tail_pad = 8, has_offset = 16,
-                        has_hint = 32, has_group = 64, has_memories = 128;
+                        has_hint = 32, has_group = 64, has_memories = 128, has_terms = 256, has_uses = 512;
+
+void put(packed_writer& w, const std::vector<plan::size_term>& sum) {
+  w.list(sum, [&w](const plan::size_term& t) {
+    w.number(t.factor);
+    w.list(t.dimensions, [&w](index d) { w.number(d); });
+  });
+}
 
 void put(packed_writer& w, const plan::buffer& b) {
   w.name(b.name);
   w.number(b.size);
   w.number((b.lifetimes.empty() ? 0 : has_lifetimes) | (b.alignment != 0 ? has_alignment : 0) |
            (b.granularity != 0 ? has_granularity : 0) | (b.tail_pad ? has_tail_pad : 0) | (b.offset ? has_offset : 0) |
-           (b.hint ? has_hint : 0) | (b.alias_group ? has_group : 0) | (b.memories.empty() ? 0 : has_memories));
+           (b.hint ? has_hint : 0) | (b.alias_group ? has_group : 0) | (b.memories.empty() ? 0 : has_memories) |
+           (b.terms.empty() ? 0 : has_terms) | (b.uses.empty() ? 0 : has_uses));
   w.time(b.live.lower);
   w.time(b.live.upper);
   if (!b.lifetimes.empty()) {
@@ -154,11 +163,36 @@ void put(packed_writer& w, const plan::buffer& b) {
   if (b.hint) w.number(*b.hint);
   if (b.alias_group) w.number(*b.alias_group);
   if (!b.memories.empty()) w.list(b.memories, [&w](index m) { w.number(m); });
+  if (!b.terms.empty()) put(w, b.terms);
+  if (!b.uses.empty()) {
+    w.list(b.uses, [&w](const plan::use& u) {
+      w.time(u.at);
+      w.real(u.touched);
+      w.flag(u.write);
+      w.maybe(u.memory);
+    });
+  }
 }
 
 plan::interval read_interval(packed_reader& r) {
   const plan::tick lower = r.time();
   return {lower, r.time()};
+}
+
+plan::size_term read_term(packed_reader& r) {
+  plan::size_term t;
+  t.factor = r.number();
+  t.dimensions = r.places();
+  return t;
+}
+
+plan::use read_use(packed_reader& r) {
+  plan::use u;
+  u.at = r.time();
+  u.touched = r.real();
+  u.write = r.flag();
+  if (r.flag()) u.memory = r.place();
+  return u;
 }
 
 plan::buffer read_buffer(packed_reader& r) {
@@ -175,6 +209,8 @@ plan::buffer read_buffer(packed_reader& r) {
   if (has & has_hint) b.hint = r.number();
   if (has & has_group) b.alias_group = r.place();
   if (has & has_memories) b.memories = r.places();
+  if (has & has_terms) b.terms = r.list([&r] { return read_term(r); });
+  if (has & has_uses) b.uses = r.list([&r] { return read_use(r); });
   return b;
 }
 
@@ -199,38 +235,6 @@ plan::memory read_memory(packed_reader& r) {
   return m;
 }
 
-void put(packed_writer& w, const std::vector<plan::size_term>& sum) {
-  w.list(sum, [&w](const plan::size_term& t) {
-    w.number(t.factor);
-    w.list(t.dimensions, [&w](index d) { w.number(d); });
-  });
-}
-
-void put(packed_writer& w, const plan::symbolic_sizes& s) {
-  w.list(s.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
-  w.list(s.of, [&w](const std::vector<plan::size_term>& sum) { put(w, sum); });
-}
-
-plan::symbolic_sizes read_symbolic(packed_reader& r) {
-  plan::symbolic_sizes s;
-  s.dimensions = r.list([&r] {
-    plan::dimension d;
-    d.name = r.name();
-    d.least = r.number();
-    d.most = r.number();
-    return d;
-  });
-  s.of = r.list([&r] {
-    return r.list([&r] {
-      plan::size_term t;
-      t.factor = r.number();
-      t.dimensions = r.places();
-      return t;
-    });
-  });
-  return s;
-}
-
 // Checks what readers of files ensure: names stand behind every index, also in errors of an invalid problem.
 void require_indices(const packed_reader& r, const problem_file& file) {
   const plan::problem& p = file.problem;
@@ -244,17 +248,21 @@ void require_indices(const packed_reader& r, const problem_file& file) {
   for (const plan::pair& each : p.conflicts.value_or(std::vector<plan::pair>{})) pair(each);
   for (const plan::pair& each : p.separations) pair(each);
   for (const plan::reuse_penalty& each : p.reuse_penalties) pair(each);
+  for (const plan::link& l : p.links) {
+    there(l.from, p.memories.size());
+    there(l.to, p.memories.size());
+  }
   for (const plan::buffer& b : p.buffers) {
     for (const index m : b.memories) there(m, p.memories.size());
+    for (const plan::use& u : b.uses) there(u.memory.value_or(0), p.memories.size());
   }
   if (!file.lines.empty() && file.lines.size() != p.buffers.size()) r.fail("not a line for each buffer");
-  if (file.symbolic && file.symbolic->of.size() != p.buffers.size()) r.fail("not a size for each buffer");
 }
 
 // The sizes in the buffers are those at the largest values.
 void require_sizes(const packed_reader& r, const problem_file& file) {
-  if (!file.symbolic) return;
-  const auto most = plan::at_most(file.problem, *file.symbolic);
+  if (file.problem.dimensions.empty()) return;
+  const auto most = plan::at_most(file.problem);
   if (!most) r.fail(most.error().what);
   if (!std::ranges::equal(most->buffers, file.problem.buffers, {}, &plan::buffer::size, &plan::buffer::size)) {
     r.fail("a size that its dimensions do not give");
@@ -280,8 +288,14 @@ std::string pack(const problem_file& file, bool names) {
   if (p.conflicts) w.pairs(*p.conflicts);
   w.pairs(p.separations);
   w.list(p.reuse_penalties, [&w](const plan::reuse_penalty& e) { w.number(e.a), w.number(e.b), w.real(e.weight); });
-  w.flag(file.symbolic.has_value());
-  if (file.symbolic) put(w, *file.symbolic);
+  w.list(p.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
+  w.list(p.steps, [&w](const plan::step& s) { w.time(s.at), w.real(s.duration); });
+  w.list(p.links, [&w](const plan::link& l) {
+    w.number(l.from);
+    w.number(l.to);
+    w.real(l.bandwidth);
+    w.real(l.latency);
+  });
   w.list(names ? file.lines : std::vector<std::uint32_t>{}, [&w](std::uint32_t line) { w.number(line); });
   w.list(names ? file.taken_over : std::vector<bytes>{}, [&w](bytes size) { w.number(size); });
   return std::move(w.out);
@@ -300,7 +314,6 @@ ordered in_its_own_order(const problem_file& file) {
   for (index b = 0; b < from.buffers.size(); ++b) {
     packed_writer w{problem_mark, false};
     put(w, from.buffers[b]);
-    if (file.symbolic) put(w, file.symbolic->of[b]);
     what.push_back(std::move(w.out));
   }
   std::vector<index> order(from.buffers.size());
@@ -312,7 +325,6 @@ ordered in_its_own_order(const problem_file& file) {
   plan::problem& p = sorted.problem;
   for (index i = 0; i < order.size(); ++i) {
     p.buffers[i] = from.buffers[order[i]];
-    if (file.symbolic) sorted.symbolic->of[i] = file.symbolic->of[order[i]];
   }
   const auto renumber = [&to](auto& pairs) {
     for (auto& each : pairs) {
@@ -330,18 +342,50 @@ ordered in_its_own_order(const problem_file& file) {
   return {pack(sorted, false), std::move(order)};
 }
 
+namespace {
+
+// Sorts the stays by their buffers' new numbers, and what goes with them.
+void renumber_stays(const plan::plan& from, const std::vector<index>& to, plan::plan& into) {
+  const auto number_of = [&](index stay) { return to[from.stays[stay].buffer]; };
+  std::vector<index> order(from.stays.size());
+  std::iota(order.begin(), order.end(), index{0});
+  std::ranges::stable_sort(order, {}, number_of);
+  const std::vector<index> place = inverse(order);
+  for (index k = 0; k < order.size(); ++k) {
+    into.stays[k] = from.stays[order[k]];
+    into.stays[k].buffer = number_of(order[k]);
+    into.offsets[k] = from.offsets[order[k]];
+    into.memory_of[k] = from.memory_of[order[k]];
+    if (!from.slab_of.empty()) into.slab_of[k] = from.slab_of[order[k]];
+  }
+  for (plan::move& m : into.moves) {
+    m.buffer = to[m.buffer];
+    m.from = place[m.from];
+    m.to = place[m.to];
+  }
+}
+
+}  // namespace
+
 plan::plan renumbered(const plan::plan& answer, const std::vector<index>& to) {
   plan::plan a = answer;
   const auto moved = [&to](const auto& from, auto& into) {
     for (index b = 0; b < from.size() && b < to.size(); ++b) into[to[b]] = from[b];
   };
-  moved(answer.offsets, a.offsets);
-  moved(answer.memory_of, a.memory_of);
-  moved(answer.slab_of, a.slab_of);
+  if (answer.stays.empty()) {
+    moved(answer.offsets, a.offsets);
+    moved(answer.memory_of, a.memory_of);
+    moved(answer.slab_of, a.slab_of);
+  } else {
+    renumber_stays(answer, to, a);
+  }
   const auto rename = [&to](index& b) {
     if (b < to.size()) b = to[b];
   };
+  std::ranges::for_each(a.order, rename);
+  std::ranges::for_each(a.supports, rename);
   if (!a.has_offsets()) rename(a.culprit);
+  if (!a.stays.empty()) a.proof.clear();  // its buffers are stays
   for (plan::argument& g : a.proof) {
     std::ranges::for_each(g.buffers, rename);
     std::ranges::sort(g.buffers);
@@ -372,7 +416,25 @@ problem_file unpack_problem(std::string_view packed) {
     e.weight = r.real();
     return e;
   });
-  if (r.flag()) file.symbolic = read_symbolic(r);
+  p.dimensions = r.list([&r] {
+    plan::dimension d;
+    d.name = r.name();
+    d.least = r.number();
+    d.most = r.number();
+    return d;
+  });
+  p.steps = r.list([&r] {
+    const plan::tick at = r.time();
+    return plan::step{at, r.real()};
+  });
+  p.links = r.list([&r] {
+    plan::link l;
+    l.from = r.place();
+    l.to = r.place();
+    l.bandwidth = r.real();
+    l.latency = r.real();
+    return l;
+  });
   file.lines = r.places();
   file.taken_over = r.list([&r] { return r.number(); });
   r.end();
@@ -389,6 +451,8 @@ std::string pack(const plan::plan& a) {
   w.number(a.work);
   w.flag(a.deadline_hit);
   w.real(a.reuse_penalty);
+  w.real(a.cost);
+  w.real(a.cost_bound);
   w.text(a.solver);
   w.text(a.reason);
   w.number(a.culprit);
@@ -405,6 +469,31 @@ std::string pack(const plan::plan& a) {
     w.list(g.buffers, [&w](index b) { w.number(b); });
     w.number(g.step);
   });
+  const auto number = [&w](std::uint32_t n) { w.number(n); };
+  w.list(a.order, number);
+  w.list(a.first_support, number);
+  w.list(a.supports, number);
+  w.list(a.stays, [&w](const plan::stay& s) {
+    w.number(s.buffer);
+    w.number(s.memory);
+    w.time(s.live.lower);
+    w.time(s.live.upper);
+    w.time(s.ready);
+  });
+  w.list(a.moves, [&w](const plan::move& m) {
+    w.number(m.buffer);
+    w.number(m.from);
+    w.number(m.to);
+    w.time(m.during.lower);
+    w.time(m.during.upper);
+    w.real(m.begin);
+    w.real(m.done);
+  });
+  w.real(a.access);
+  w.real(a.stall);
+  w.number(a.copied);
+  w.flag(a.unmoved.has_value());
+  if (a.unmoved) w.real(*a.unmoved);
   return std::move(w.out);
 }
 
@@ -419,6 +508,8 @@ plan::plan unpack_plan(const problem_file& file, std::string_view packed, plan_t
   a.work = r.number();
   a.deadline_hit = r.flag();
   a.reuse_penalty = r.real();
+  a.cost = r.real();
+  a.cost_bound = r.real();
   a.solver = texts.solver = r.name();
   a.reason = texts.reason = r.name();
   a.culprit = r.place();
@@ -438,23 +529,61 @@ plan::plan unpack_plan(const problem_file& file, std::string_view packed, plan_t
     g.step = r.number();
     return g;
   });
+  a.order = r.places();
+  a.first_support = r.places();
+  a.supports = r.places();
+  a.stays = r.list([&r] {
+    plan::stay s;
+    s.buffer = r.place();
+    s.memory = r.place();
+    s.live = read_interval(r);
+    s.ready = r.time();
+    return s;
+  });
+  a.moves = r.list([&r] {
+    plan::move m;
+    m.buffer = r.place();
+    m.from = r.place();
+    m.to = r.place();
+    m.during = read_interval(r);
+    m.begin = r.real();
+    m.done = r.real();
+    return m;
+  });
+  a.access = r.real();
+  a.stall = r.real();
+  a.copied = r.number();
+  if (r.flag()) a.unmoved = r.real();
   r.end();
   const std::size_t buffers = file.problem.buffers.size();
-  const auto fits = [&](const auto& list) { return list.empty() || list.size() == buffers; };
-  if (!fits(a.offsets) || !fits(a.memory_of) || !fits(a.slab_of) || (a.has_offsets() && a.offsets.size() != buffers)) {
+  const std::size_t places = a.stays.empty() ? buffers : a.stays.size();
+  const auto fits = [places](const auto& list) { return list.empty() || list.size() == places; };
+  if (!fits(a.offsets) || !fits(a.memory_of) || !fits(a.slab_of) || (a.has_offsets() && a.offsets.size() != places) ||
+      (!a.stays.empty() && (a.offsets.empty() || a.memory_of.empty()))) {
     r.fail("of another problem");
+  }
+  const auto is_none = [buffers](index b) { return b >= buffers; };
+  if (std::ranges::any_of(a.order, is_none) || std::ranges::any_of(a.supports, is_none) ||
+      std::ranges::any_of(a.stays, is_none, &plan::stay::buffer) ||
+      std::ranges::any_of(a.moves, is_none, &plan::move::buffer)) {
+    r.fail("about a buffer that is not there");
+  }
+  if (std::ranges::any_of(a.moves,
+                          [&a](const plan::move& m) { return m.from >= a.stays.size() || m.to >= a.stays.size(); })) {
+    r.fail("a move between stays that are not there");
   }
   for (const bytes at : a.offsets) {
     if (at > plan::max_address) r.fail("an offset above 2^62");
   }
-  for (const index m : a.memory_of) {
-    if (m >= file.problem.memories.size()) r.fail("in a pool that is not there");
+  const auto is_no_pool = [&file](index m) { return m >= file.problem.memories.size(); };
+  if (std::ranges::any_of(a.memory_of, is_no_pool) || std::ranges::any_of(a.stays, is_no_pool, &plan::stay::memory)) {
+    r.fail("in a pool that is not there");
   }
   for (const plan::argument& g : a.proof) {
     if (g.memory && *g.memory >= std::max<std::size_t>(1, file.problem.memories.size())) {
       r.fail("an argument about a pool that is not there");
     }
-    if (std::ranges::any_of(g.buffers, [buffers](index b) { return b >= buffers; })) {
+    if (std::ranges::any_of(g.buffers, [places](index b) { return b >= places; })) {
       r.fail("an argument about a buffer that is not there");
     }
   }

@@ -1,10 +1,15 @@
 #include "model/plan_picture.hpp"
 
+#include "berth/model/plan_file.hpp"
 #include "model/files/plan_text.hpp"
 
 namespace berth::model {
 
 std::vector<trace::rectangle> rectangles_of(const problem_file& file, const plan::plan& answer) {
+  if (!answer.stays.empty()) {
+    const stays_as_buffers stays = as_buffers(file, answer);
+    return rectangles_of(stays.file, stays.answer);
+  }
   const plan::problem& p = file.problem;
   std::vector<trace::rectangle> all;
   all.reserve(p.buffers.size());

@@ -122,8 +122,6 @@ void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::siz
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].scratch) scratch.insert(buffer_of[t]);
   }
-  auto& uses = out.traffic.emplace().uses;
-  uses.resize(out.problem.buffers.size());
   const std::vector<flatbuffer::place>& operators = graph.subgraphs.front().operators;
   for (std::size_t op = 0; op < operators.size(); ++op) {
     for (const unsigned field : {tflite_field::operation::inputs, tflite_field::operation::outputs}) {
@@ -136,9 +134,10 @@ void add_uses(problem_file& out, tflite_graph& graph, const std::vector<std::siz
       all.erase(std::unique(all.begin(), all.end()), all.end());
       for (const std::size_t b : all) {
         const bool both = scratch.contains(b);  // is written, and read again
-        uses[b].push_back({.at = static_cast<plan::tick>(op) + 1,
-                           .touched = static_cast<double>(out.problem.buffers[b].size) * (both ? 2 : 1),
-                           .write = both || field == tflite_field::operation::outputs});
+        out.problem.buffers[b].uses.push_back(
+            {.at = static_cast<plan::tick>(op) + 1,
+             .touched = static_cast<double>(out.problem.buffers[b].size) * (both ? 2 : 1),
+             .write = both || field == tflite_field::operation::outputs});
       }
     }
   }

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "plan/model/size.hpp"
+
 namespace berth::plan {
 namespace {
 
@@ -231,10 +233,91 @@ result<void> validate_pairs(const problem& p) {
   return {};
 }
 
+// Refuses the constraints that an order of the buffers cannot keep, and sizes without a number.
+result<void> validate_dimensions(const problem& p) {
+  if (p.dimensions.empty()) return {};
+  if (!p.memories.empty()) return invalid("problem: several memories with dimensions", p.memories.size());
+  if (p.max_slab) return invalid("problem: slabs with dimensions", *p.max_slab);
+  if (!p.reuse_penalties.empty()) return invalid("problem: reuse penalties with dimensions", p.reuse_penalties.size());
+  if (p.has_traffic()) return invalid("problem: uses, steps or links with dimensions", p.dimensions.size());
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    if (b.offset) return invalid("buffer: pinned, in a problem with dimensions", i);
+    if (b.hint) return invalid("buffer: has a hint, in a problem with dimensions", i);
+    if (b.alias_group) return invalid("buffer: in an alias group, in a problem with dimensions", i);
+  }
+  return validate_sizes(p);
+}
+
+result<void> validate_uses(const problem& p) {
+  for (index i = 0; i < p.buffers.size(); ++i) {
+    const buffer& b = p.buffers[i];
+    tick before = std::numeric_limits<tick>::min();
+    for (const use& u : b.uses) {
+      if (!is_amount(u.touched)) {
+        return invalid("buffer: the bytes that a use touches are not a number from 0 to 1e100", i);
+      }
+      if (u.at < before) return invalid("buffer: its uses are not in the order of their ticks", i);
+      before = u.at;
+      const auto inside = [&](const interval& live) { return live.lower <= u.at && u.at < live.upper; };
+      const bool alive =
+          b.lifetimes.empty() ? inside(b.live) : std::any_of(b.lifetimes.begin(), b.lifetimes.end(), inside);
+      if (!alive) return invalid("buffer: is used outside of its lifetime", i);
+      if (!u.memory) continue;
+      const bool may =
+          *u.memory < p.memories.size() &&
+          (b.memories.empty() || std::find(b.memories.begin(), b.memories.end(), *u.memory) != b.memories.end());
+      if (!may) return invalid("buffer: a use is in a memory in which it may not live", i);
+    }
+  }
+  return {};
+}
+
+result<void> validate_steps(const problem& p) {
+  for (std::size_t k = 0; k < p.steps.size(); ++k) {
+    if (!is_amount(p.steps[k].duration)) return invalid("step: its duration is not a number from 0 to 1e100", k);
+    if (p.steps[k].at == std::numeric_limits<tick>::max()) return invalid("step: is at the last tick there is", k);
+    if (k > 0 && p.steps[k].at <= p.steps[k - 1].at) return invalid("step: not after the one before it", k);
+  }
+  return {};
+}
+
+result<void> validate_links(const problem& p) {
+  std::vector<std::pair<index, index>> seen;
+  for (std::size_t k = 0; k < p.links.size(); ++k) {
+    const link& l = p.links[k];
+    if (l.from >= p.memories.size() || l.to >= p.memories.size()) return invalid("link: of a memory there is not", k);
+    if (l.from == l.to) return invalid("link: from a memory to itself", k);
+    if (!(l.bandwidth >= 1 / max_amount && l.bandwidth <= max_amount)) {
+      return invalid("link: its bandwidth is not a number from 1e-100 to 1e100", k);
+    }
+    if (!is_amount(l.latency)) return invalid("link: its latency is not a number from 0 to 1e100", k);
+    seen.emplace_back(l.from, l.to);
+  }
+  std::vector<std::pair<index, index>> sorted = seen;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return {};
+  const auto first = std::find(seen.begin(), seen.end(), *twice);
+  return invalid("link: a second one between the same memories",
+                 static_cast<std::uint64_t>(std::find(first + 1, seen.end(), *twice) - seen.begin()));
+}
+
+result<void> validate_traffic(const problem& p) {
+  if (!p.has_traffic()) return {};
+  if (p.memories.empty()) return invalid("problem: moves without memories", 0);
+  if (p.conflicts) return invalid("problem: moves need lifetimes, and it has conflicts instead", p.conflicts->size());
+  for (const auto check : {validate_uses, validate_steps, validate_links}) {
+    if (auto ok = check(p); !ok) return ok;
+  }
+  return {};
+}
+
 }  // namespace
 
 result<void> validate(const problem& p) {
-  for (const auto check : {validate_settings, validate_memories, validate_buffers, validate_groups, validate_pairs}) {
+  for (const auto check : {validate_settings, validate_memories, validate_buffers, validate_groups, validate_pairs,
+                           validate_dimensions, validate_traffic}) {
     if (auto ok = check(p); !ok) return ok;
   }
   return {};

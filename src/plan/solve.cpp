@@ -4,14 +4,16 @@
 
 #include <algorithm>
 
-#include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/model/canonical.hpp"
 #include "plan/model/within.hpp"
+#include "plan/moves/moves.hpp"
 #include "plan/policy.hpp"
 #include "plan/several/memories.hpp"
 #include "plan/several/one_memory.hpp"
+#include "plan/symbolic/symbolic.hpp"
 #include "plan/verify/within.hpp"
+#include "plan/wishes/replan.hpp"
 #include "plan/wishes/reuse.hpp"
 
 namespace berth::plan {
@@ -19,41 +21,36 @@ namespace {
 
 using prices = std::vector<std::vector<double>>;  // of a bundle, in each of its memories
 
-// A bundle's bytes times the memory's cost; where no memory has a cost, its bytes times the memory's place in the order
-// of preference.
-prices by_size(const problem& p, const std::vector<bundle>& bundles) {
-  const bool priced = std::any_of(p.memories.begin(), p.memories.end(), [](const memory& m) { return m.cost > 0; });
+bool is_priced(const problem& p) {
+  return std::any_of(p.memories.begin(), p.memories.end(), [](const memory& m) { return m.cost > 0; });
+}
+
+// The bytes that count for each buffer times the memory's cost; where no memory has a cost, its bytes times the
+// memory's place in the order of preference.
+prices prices_of(const problem& p, const std::vector<bundle>& bundles, std::span<const double> touched) {
+  const bool priced = is_priced(p);
   prices cost(bundles.size());
   for (std::size_t u = 0; u < bundles.size(); ++u) {
+    auto counted = touched.empty() ? static_cast<double>(bundles[u].total) : 0;
+    for (std::size_t k = 0; !touched.empty() && k < bundles[u].members.size(); ++k) {
+      counted += touched[bundles[u].members[k]];
+    }
     for (std::size_t k = 0; k < bundles[u].memories.size(); ++k) {
-      const double each = priced ? p.memories[bundles[u].memories[k]].cost : static_cast<double>(k);
-      cost[u].push_back(each * static_cast<double>(bundles[u].total));
+      const bool by_cost = priced || !touched.empty();
+      cost[u].push_back(counted * (by_cost ? p.memories[bundles[u].memories[k]].cost : static_cast<double>(k)));
     }
   }
   return cost;
 }
 
-// The bytes that its use touches times the memory's cost.
-prices by_use(const problem& p, const std::vector<bundle>& bundles, std::span<const double> touched) {
-  prices cost(bundles.size());
-  for (std::size_t u = 0; u < bundles.size(); ++u) {
-    double bytes_touched = 0;
-    for (const index i : bundles[u].members) bytes_touched += touched[i];
-    for (const index m : bundles[u].memories) cost[u].push_back(bytes_touched * p.memories[m].cost);
-  }
-  return cost;
-}
-
-using use_of_buffers = std::optional<std::span<const double>>;  // bytes touched
-
-memories_plan without_penalties(const problem& p, const use_of_buffers& touched, const options& o, const patience& wait,
-                                verified& so_far) {
-  if (!touched && p.memories.size() <= 1) return {.layout = solve_one_memory(p, p.max_slab, o, wait, &so_far)};
+memories_plan without_penalties(const problem& p, std::span<const double> touched, const options& o,
+                                const patience& wait, verified& so_far) {
+  if (p.memories.size() <= 1 && touched.empty()) return {.layout = solve_one_memory(p, p.max_slab, o, wait, &so_far)};
   const std::vector<bundle> bundles = bundles_of(p);
-  return solve_memories(p, bundles, touched ? by_use(p, bundles, *touched) : by_size(p, bundles), o, wait);
+  return solve_memories(p, bundles, prices_of(p, bundles, touched), o, wait);
 }
 
-result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const options& o, const patience& wait) {
+result<plan> drive(const problem& p, std::span<const double> touched, const options& o, const patience& wait) {
   verified so_far{p, wait};
   memories_plan found = without_penalties(p, touched, o, wait, so_far);
   if (found.layout.status == status::unknown && o.work == effort::fast && !wait.over()) {
@@ -62,7 +59,7 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
     found = without_penalties(p, touched, patient, wait, so_far);
   }
   plan& layout = found.layout;
-  const bool plain = !touched && p.memories.size() <= 1 && !p.max_slab;
+  const bool plain = touched.empty() && p.memories.size() <= 1 && !p.max_slab;
   if (plain) so_far.consider(layout);
   bool right = so_far.has(layout);
   const bool swept = layout.solver == "sweep" && p.buffers.size() <= policy::most_swept_at_once;
@@ -78,7 +75,7 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
       right = false;
     }
     if (!right) {
-      if (const auto broken = verify(p, layout)) return error{errc::internal, broken->rule, broken->a};
+      if (const auto broken = verify_within(p, layout, {})) return error{errc::internal, broken->rule, broken->a};
     }
   }
   // A proof that is more than can be checked may be right all the same.
@@ -91,55 +88,49 @@ result<tier_plan> drive(const problem& p, const use_of_buffers& touched, const o
                     : layout.deadline_hit               ? "it was stopped before there was a plan"
                                                         : "no plan was found within the limits";
   }
-  return tier_plan{
-      .layout = std::move(layout), .cost = found.cost, .cost_bound = found.cost_bound, .least = found.least()};
-}
-
-// Plans the problem in canonical order and names the buffers as the caller does.
-result<tier_plan> drive_in_order(const problem& p, const use_of_buffers& touched, const options& o,
-                                 const patience& wait) {
-  const auto other = in_canonical_order(p, wait);
-  if (!other) return drive(p, touched, o, wait);
-  const std::vector<double> use = touched ? in_order_of(*other, *touched) : std::vector<double>{};
-  auto found = drive(other->in_order, touched ? use_of_buffers{use} : std::nullopt, o, wait);
-  if (!found) {
-    const auto at = found.error().number;
-    return error{found.error().code, found.error().what, at < other->given.size() ? other->given[at] : at};
+  if (is_priced(p) && layout.has_offsets()) {
+    layout.cost = found.cost;
+    layout.cost_bound = found.cost_bound;
   }
-  to_given_order(*other, found->layout);
-  return found;
+  return std::move(layout);
 }
 
 }  // namespace
 
-result<plan> solve_within(const problem& p, const options& o, const patience& wait) {
+// Plans the problem in canonical order and names the buffers as the caller does.
+result<plan> solve_within(const problem& p, const options& o, const patience& wait, std::span<const double> touched) {
   if (auto ok = validate(p); !ok) return ok.error();
-  auto found = drive_in_order(p, {}, o, wait);
-  if (!found) return found.error();
-  return std::move(found->layout);
+  const auto other = in_canonical_order(p, wait);
+  if (!other) return drive(p, touched, o, wait);
+  const std::vector<double> use = touched.empty() ? std::vector<double>{} : in_order_of(*other, touched);
+  auto found = drive(other->in_order, use, o, wait);
+  if (!found) {
+    const auto at = found.error().number;
+    return error{found.error().code, found.error().what, at < other->given.size() ? other->given[at] : at};
+  }
+  to_given_order(*other, *found);
+  return found;
 }
 
-result<tier_plan> solve_tiers_within(const problem& p, std::span<const double> touched, const options& o,
-                                     const patience& wait) {
-  if (auto ok = validate(p); !ok) return ok.error();
-  if (p.memories.empty()) return error{errc::invalid_input, "problem: tiers without memories", 0};
-  if (touched.size() != p.buffers.size()) {
-    return error{errc::invalid_input, "problem: not one number of touched bytes a buffer", touched.size()};
+double cost_of(const problem& p, const plan& answer) {
+  double sum = 0;
+  for (index i = 0; i < answer.memory_of.size(); ++i) {
+    sum += static_cast<double>(p.footprint(i)) * p.memories[answer.memory_of[i]].cost;
   }
-  for (index i = 0; i < touched.size(); ++i) {
-    if (!is_amount(touched[i])) {
-      return error{errc::invalid_input, "buffer: touched bytes are not a number from 0 to 1e100", i};
-    }
-  }
-  return drive_in_order(p, touched, o, wait);
+  return sum;
 }
 
 result<plan> solve(const problem& p, const options& o) {
-  return solve_within(p, o, patience{o});
-}
-
-result<tier_plan> solve_tiers(const problem& p, std::span<const double> touched, const options& o) {
-  return solve_tiers_within(p, touched, o, patience{o});
+  const patience wait{o};
+  const bool moves = p.has_traffic();
+  if (!moves && p.dimensions.empty()) {
+    return o.former != nullptr ? replan(p, *o.former, o, wait) : solve_within(p, o, wait);
+  }
+  if (auto ok = validate(p); !ok) return ok.error();
+  if (o.former != nullptr) {
+    return error{errc::invalid_input, "problem: a former plan, with dimensions, uses, steps or links", 0};
+  }
+  return moves ? solve_moves(p, o, wait) : solve_order(p, o, wait);
 }
 
 }  // namespace berth::plan

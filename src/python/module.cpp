@@ -44,6 +44,13 @@ void declare_problem(py::module_& m) {
            "A number that is known at run time only; sizes may then be texts such as '4*batch*seq + 256'.")
       .def("add_pool", &problem::add_pool, arg("id"), py::kw_only(), arg("capacity") = py::none(), arg("alignment") = 1,
            arg("reserved") = py::tuple{}, arg("cost") = 0.0, "Adds one of several memories and returns its index.")
+      .def("add_use", &problem::add_use, arg("buffer"), arg("at"), arg("touched"), py::kw_only(), arg("write") = false,
+           arg("pool") = py::none(),
+           "The buffer is read or written at a tick: so many bytes, in this pool or any. With uses, steps or links "
+           "buffers may change their pool while they live.")
+      .def("add_step", &problem::add_step, arg("at"), arg("duration"), "The program's work at a tick takes this long.")
+      .def("add_link", &problem::add_link, arg("source"), arg("target"), arg("bandwidth"), arg("latency") = 0.0,
+           "Copies go from one pool to another: bytes a time unit, and time units a copy.")
       .def("set_conflicts", &problem::set_conflicts, arg("pairs"), "Pairs of buffers, in place of their lifetimes.")
       .def("separate", &problem::separate, arg("a"), arg("b"), "Never at common addresses, at whatever time.")
       .def("penalize", &problem::penalize, arg("a"), arg("b"), arg("weight") = 1.0,
@@ -89,7 +96,6 @@ PYBIND11_MODULE(_core, m) {
   own::declare_plan(m);
   own::declare_problem(m);
   own::declare_graph(m);
-  own::declare_symbolic(m);
   own::declare_tensor(m);
   own::declare_numpy_memory(m);
   own::declare_pool(m);

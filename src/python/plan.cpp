@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "berth/model/plan_file.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "berth/trace/picture.hpp"
 #include "model/plan_picture.hpp"
 #include "python/solved.hpp"
@@ -53,11 +55,54 @@ py::list boxes_of(const solved& s) {
   return rows;
 }
 
+std::vector<bytes> values_of(const solved& s, const py::kwargs& given) {
+  const auto& dimensions = s.file->problem.dimensions;
+  if (dimensions.empty()) refuse("at: the problem has no dimensions");
+  std::vector<bytes> values;
+  for (const plan::dimension& d : dimensions) {
+    if (!given.contains(d.name)) refuse("at: no value for '" + d.name + "'");
+    values.push_back(to_bytes(given[d.name.c_str()], d.name.c_str()));
+    if (values.back() < d.least || values.back() > d.most) {
+      refuse("at: " + d.name + " = " + std::to_string(values.back()) + " is not from " + std::to_string(d.least) +
+             " to " + std::to_string(d.most));
+    }
+  }
+  if (given.size() != dimensions.size()) refuse("at: a value for a dimension that is not there");
+  return values;
+}
+
+std::pair<bytes, std::vector<bytes>> evaluate(const solved& s, const py::kwargs& given) {
+  const std::vector<bytes> values = values_of(s, given);
+  if (!s.answer.has_offsets()) refuse("at: the plan has no offsets");
+  std::vector<bytes> offsets(s.answer.order.size());
+  const auto arena = plan::evaluate(s.file->problem, s.answer, values, offsets);
+  if (!arena) refuse(arena.error().what);
+  return {*arena, std::move(offsets)};
+}
+
+py::list stays_of(const solved& s) {
+  py::list rows;
+  for (const plan::stay& one : s.answer.stays) {
+    rows.append(py::make_tuple(one.buffer, s.file->problem.memories[one.memory].name, one.live.lower, one.live.upper,
+                               one.ready));
+  }
+  return rows;
+}
+
+py::list moves_of(const solved& s) {
+  py::list rows;
+  for (const plan::move& m : s.answer.moves) {
+    rows.append(py::make_tuple(m.from, m.to, m.during.lower, m.during.upper, m.begin, m.done));
+  }
+  return rows;
+}
+
 }  // namespace
 
 bytes arena_taken(const solved& s) {
-  const plan::problem& p = s.file->problem;
   const plan::plan& a = s.answer;
+  const plan::problem stays = a.stays.empty() ? plan::problem{} : plan::problem_of_stays(s.file->problem, a.stays);
+  const plan::problem& p = a.stays.empty() ? s.file->problem : stays;
   std::map<std::pair<index, index>, bytes> ends;  // by memory and slab
   for (index i = 0; i < p.buffers.size(); ++i) {
     const auto end = checked_add(a.offsets[i], p.footprint(i));
@@ -110,6 +155,18 @@ void declare_plan(py::module_& m) {
       .def_property_readonly("work", value(&plan::plan::work), "Search nodes spent")
       .def_property_readonly("deadline_hit", value(&plan::plan::deadline_hit), "Or stopped: there may be better ones")
       .def_property_readonly("reuse_penalty", value(&plan::plan::reuse_penalty))
+      .def_property_readonly("cost", value(&plan::plan::cost),
+                             "With stays access + stall; else each buffer's bytes times the cost of its pool")
+      .def_property_readonly("cost_bound", value(&plan::plan::cost_bound), "No plan costs less: proved")
+      .def_property_readonly("access", value(&plan::plan::access), "Time of all uses")
+      .def_property_readonly("stall", value(&plan::plan::stall), "Time waited for copies")
+      .def_property_readonly("order", value(&plan::plan::order), "Of a problem with dimensions: buffers, from below")
+      .def("at", &evaluate, "at(batch=4, seq=128): the arena at these values of the dimensions, and the offsets.")
+      .def_property_readonly("stays", &stays_of,
+                             "Of a problem with uses, steps or links: rows of buffer, pool, lower, upper and ready. "
+                             "`offsets` has one number for each")
+      .def_property_readonly("moves", &moves_of,
+                             "Copies between stays: rows of source, target, start, end, begin and done")
       .def_property_readonly(
           "status", [](const solved& s) { return plan::name(s.answer.status); },
           "optimal, feasible, infeasible or unknown")

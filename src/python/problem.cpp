@@ -5,6 +5,7 @@
 
 #include "berth/model/plan_file.hpp"
 #include "berth/plan/bound.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "berth/plan/verify.hpp"
 #include "berth/rules/placement.hpp"
 #include "model/files/size_expression.hpp"
@@ -55,6 +56,7 @@ index problem::add(const py::object& size, const py::object& live, const py::obj
   b.name = id ? *std::move(id) : std::to_string(this->size());
   auto [most, terms] = size_of(size);
   b.size = most;
+  b.terms = std::move(terms);
   if (!live.is_none() && !lifetimes.is_none()) refuse("buffer '" + b.name + "': live or lifetimes, not both");
   if (!live.is_none()) b.live = to_interval(live, "live");
   if (!lifetimes.is_none()) {
@@ -69,22 +71,20 @@ index problem::add(const py::object& size, const py::object& live, const py::obj
   if (!ids_.insert(b.name).second) refuse("buffer '" + b.name + "' is there already");
   ++ids_of_;
   model::problem_file& file = to_change();
-  if (file.symbolic) file.symbolic->of.push_back(std::move(terms));
   if (!file.lines.empty()) file.lines.push_back(0);
   return file.problem.add(std::move(b));
 }
 
 std::pair<bytes, std::vector<plan::size_term>> problem::size_of(const py::object& size) const {
-  if (!file_->symbolic || !py::isinstance<py::str>(size)) {
-    const bytes n = to_bytes(size, "size");
-    return {n, {{n, {}}}};
-  }
-  auto parsed = model::parse_size(size.cast<std::string>(), model::numbers_of(file_->symbolic->dimensions));
+  const std::vector<plan::dimension>& dimensions = file_->problem.dimensions;
+  if (dimensions.empty() || !py::isinstance<py::str>(size)) return {to_bytes(size, "size"), {}};
+  auto parsed = model::parse_size(size.cast<std::string>(), model::numbers_of(dimensions));
   if (const auto* wrong = std::get_if<std::string>(&parsed)) refuse("size: " + *wrong);
   auto& terms = std::get<0>(parsed);
   plan::problem alone;
-  alone.buffers.emplace_back();
-  const auto one = plan::at_most(alone, {.dimensions = file_->symbolic->dimensions, .of = {terms}});
+  alone.dimensions = dimensions;
+  alone.buffers.push_back({.terms = terms});
+  const auto one = plan::at_most(alone);
   if (!one) refuse("size: at the largest values it exceeds 2^62 bytes");
   return {one->buffers[0].size, std::move(terms)};
 }
@@ -95,12 +95,7 @@ void problem::add_dimension(std::string name, const py::object& least, const py:
     refuse("dimension '" + d.name + "': not a letter, then letters, digits and underscores");
   }
   if (d.least > d.most) refuse("dimension '" + d.name + "': its bounds are reversed");
-  model::problem_file& file = to_change();
-  if (!file.symbolic) {
-    file.symbolic.emplace();
-    for (const plan::buffer& b : file.problem.buffers) file.symbolic->of.push_back({{b.size, {}}});
-  }
-  auto& all = file.symbolic->dimensions;
+  auto& all = to_change().problem.dimensions;
   if (std::any_of(all.begin(), all.end(), [&d](const plan::dimension& other) { return other.name == d.name; })) {
     refuse("dimension '" + d.name + "' is there already");
   }
@@ -123,6 +118,26 @@ index problem::add_pool(std::string name, const py::object& capacity, const py::
   plan::problem& p = to_change().problem;
   p.memories.push_back(std::move(m));
   return static_cast<index>(p.memories.size() - 1);
+}
+
+void problem::add_use(index buffer, const py::object& at, double touched, bool write,
+                      const std::optional<std::string>& pool) {
+  (void)checked(buffer, buffer);
+  plan::use u{.at = to_tick(at, "at"), .touched = touched, .write = write};
+  if (pool) u.memory = memory(file_->problem, *pool);
+  std::vector<plan::use>& all = to_change().problem.buffers[buffer].uses;
+  all.insert(std::ranges::upper_bound(all, u.at, {}, &plan::use::at), u);
+}
+
+void problem::add_step(const py::object& at, double duration) {
+  const plan::step s{to_tick(at, "at"), duration};
+  std::vector<plan::step>& all = to_change().problem.steps;
+  all.insert(std::ranges::upper_bound(all, s.at, {}, &plan::step::at), s);
+}
+
+void problem::add_link(const std::string& from, const std::string& to, double bandwidth, double latency) {
+  const plan::link l{memory(file_->problem, from), memory(file_->problem, to), bandwidth, latency};
+  to_change().problem.links.push_back(l);
 }
 
 void problem::set_conflicts(const std::optional<std::vector<std::pair<index, index>>>& pairs) {
@@ -184,6 +199,7 @@ std::optional<std::string> problem::verify(const solved& answer) const {
 std::string problem::format(const solved& answer, const std::string& form) const {
   if (const auto broken = verify(answer)) refuse(*broken);
   if (form == "json") return model::plan_json(*file_, answer.answer, 0);
+  if (form == "csv" && !file_->problem.dimensions.empty()) refuse("form: csv has no place for an order");
   if (form == "csv") return model::plan_csv(*file_, answer.answer);
   if (form == "h") return model::plan_header(*file_, answer.answer);
   refuse("form: '" + form + "' is none of json, csv, h");

@@ -31,6 +31,9 @@ class problem {
   void add_dimension(std::string name, const py::object& least, const py::object& most);
   index add_pool(std::string name, const py::object& capacity, const py::object& alignment, const py::object& reserved,
                  double cost);
+  void add_use(index buffer, const py::object& at, double touched, bool write, const std::optional<std::string>& pool);
+  void add_step(const py::object& at, double duration);
+  void add_link(const std::string& from, const std::string& to, double bandwidth, double latency);
   void set_conflicts(const std::optional<std::vector<std::pair<index, index>>>& pairs);
   void separate(index a, index b);
   void penalize(index a, index b, double weight);

@@ -36,9 +36,7 @@ problem read(const py::object& path, const std::map<std::string, std::int64_t>& 
     return problem{model::problem_of_graph(name, p.graph, rules::host(), [&p](value_id v) { return p.graph[v].name; })};
   }
   if (!dims.empty()) refuse("dims: they are for models");
-  model::problem_file file = model::read_problem(name);
-  if (file.traffic) refuse(name + ": it has transfers, steps or uses: berth.plan_moves plans it");
-  return problem{std::move(file)};
+  return problem{model::read_problem(name)};
 }
 
 py::dict fit(const py::object& path, const py::object& memory, const py::dict& dims, const std::string& effort) {

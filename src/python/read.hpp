@@ -22,6 +22,5 @@ namespace berth::python {
                            const std::string& effort);
 
 void declare_graph(py::module_& m);
-void declare_symbolic(py::module_& m);
 
 }  // namespace berth::python

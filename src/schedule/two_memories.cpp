@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "berth/plan/moves.hpp"
+#include "berth/plan/solve.hpp"
 
 namespace berth::schedule {
 namespace {
@@ -20,7 +20,6 @@ std::uint32_t first_step_at(plan::tick t) {
 
 struct moves_question {
   plan::problem memories;
-  plan::traffic traffic;
   std::vector<std::uint32_t> root;  // by buffer; of workspaces no_node
 };
 
@@ -28,12 +27,11 @@ moves_question ask(const means& by, const std::vector<std::uint32_t>& steps, byt
   moves_question made;
   made.memories.memories = {{.name = "fast", .capacity = capacity}, {.name = "slow", .cost = 1}};
   const double rate = by.link->bandwidth, latency = by.link->latency;
-  made.traffic.links = {{fast, slow, rate, latency}, {slow, fast, rate, latency}};
+  made.memories.links = {{fast, slow, rate, latency}, {slow, fast, rate, latency}};
   const auto add = [&](std::uint32_t root, bytes size, plan::interval live, std::vector<plan::use> uses) {
     const bool moves = root != no_node && by.moves[root] != 0;
-    made.memories.buffers.push_back({.size = size, .live = live});
+    made.memories.buffers.push_back({.size = size, .live = live, .uses = std::move(uses)});
     if (!moves) made.memories.buffers.back().memories = {fast};
-    made.traffic.uses.push_back(std::move(uses));
     made.root.push_back(root);
   };
   const timeline line = trace_steps(by.n, steps);
@@ -50,7 +48,7 @@ moves_question ask(const means& by, const std::vector<std::uint32_t>& steps, byt
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bytes extra = by.n.extra[steps[i]];
     if (extra != 0) add(no_node, extra, {tick_of(i), tick_of(i) + 1}, {});
-    made.traffic.steps.push_back({tick_of(i), by.link->overlap ? by.cost[steps[i]] : 0});
+    made.memories.steps.push_back({tick_of(i), by.link->overlap ? by.cost[steps[i]] : 0});
   }
   return made;
 }
@@ -61,7 +59,7 @@ std::vector<std::uint32_t> with_planned_copies(const means& by, const std::vecto
                                                const std::atomic<bool>* stop) {
   if (aim <= by.n.base) return steps;
   const moves_question q = ask(by, steps, aim - by.n.base);
-  const auto found = plan::solve_moves(q.memories, q.traffic, {.work = plan::effort::fast, .stop = stop});
+  const auto found = plan::solve(q.memories, {.work = plan::effort::fast, .stop = stop});
   if (!found) return steps;
   // The step that they precede, out before in, in the planner's order.
   std::vector<std::tuple<std::uint32_t, bool, std::uint32_t>> copies;

@@ -1,4 +1,4 @@
-// Moves alone, by the planner of several memories (plan/moves.hpp): a fast start for the search.
+// Moves alone, by the planner of several memories (plan/plan.hpp): a fast start for the search.
 #pragma once
 
 #include "schedule/dropping.hpp"

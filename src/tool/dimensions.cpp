@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "berth/model/input_error.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "tool/command_line.hpp"
 
 namespace berth::tool {
@@ -14,8 +15,8 @@ void add_at_option(CLI::App& app, std::vector<std::string>& at, const char* what
 }
 
 std::vector<bytes> values_of(const model::problem_file& file, const std::vector<std::string>& at) {
-  if (!file.symbolic) throw usage_error("--at: " + file.path + " has no dimensions");
-  const auto& dimensions = file.symbolic->dimensions;
+  if (file.problem.dimensions.empty()) throw usage_error("--at: " + file.path + " has no dimensions");
+  const auto& dimensions = file.problem.dimensions;
   std::vector<std::optional<bytes>> found(dimensions.size());
   for (const std::string& text : at) {
     const std::size_t equals = text.find('=');
@@ -45,10 +46,9 @@ std::vector<bytes> values_of(const model::problem_file& file, const std::vector<
 
 model::problem_file problem_at(const model::problem_file& file, const std::vector<bytes>& values) {
   model::problem_file out = file;
-  auto there = plan::at_values(file.problem, *file.symbolic, values);
+  auto there = plan::at_values(file.problem, values);
   if (!there) throw model::input_error(file.path, there.error().what);
   out.problem = std::move(*there);
-  out.symbolic.reset();
   return out;
 }
 

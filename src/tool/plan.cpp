@@ -15,14 +15,10 @@
 #include "berth/core/contract.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/memories.hpp"
-#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
-#include "berth/model/symbolic_file.hpp"
-#include "berth/plan/moves.hpp"
-#include "berth/plan/replan.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "berth/plan/solve.hpp"
-#include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/files/plan_text.hpp"
@@ -84,16 +80,12 @@ int refuse(const plan_call& call, const model::problem_file& file, const plan::p
 }
 
 // Returns the fields that the call adds to a plan's JSON.
-std::string more_json(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
+std::string more_json(const plan_call& call, const plan_answer& got) {
   std::string text;
   if (!call.keep.empty()) {
-    text += ",\"moved\":" + std::to_string(got.found.moved) +
-            ",\"moved_bytes\":" + std::to_string(got.found.moved_bytes) +
-            ",\"moved_fewest\":" + (got.found.fewest ? "true" : "false");
-  }
-  if (got.cost) {
-    text += ",\"cost\":" + nlohmann::json(got.cost->paid).dump() +
-            ",\"cost_bound\":" + nlohmann::json(got.cost->bound).dump();
+    text += ",\"moved\":" + std::to_string(got.plan.moved) +
+            ",\"moved_bytes\":" + std::to_string(got.plan.moved_bytes) +
+            ",\"moved_fewest\":" + (got.plan.moved_fewest ? "true" : "false");
   }
   if (got.diff) text += ',' + diff_json(*got.diff);
   if (got.proof_steps) text += ",\"proof_steps\":" + std::to_string(*got.proof_steps);
@@ -106,103 +98,78 @@ std::string more_json(const plan_call& call, const model::problem_file& file, co
     }
     text += ",\"at\":{" + at + "},\"most_bytes\":" + std::to_string(*got.most_bytes);
   }
-  if (!file.kernels.empty()) text += ",\"kernels\":" + nlohmann::json(file.kernels).dump();
-  if (!file.notes.empty())
-    text += ",\"notes\":" + nlohmann::json(file.notes).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return text;
 }
 
 std::string json_of(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
-  if (got.moves) return model::moves_json(file, *got.moves, got.elapsed_ms);
-  if (got.order) return model::symbolic_plan_json(file, *got.order, got.elapsed_ms, more_json(call, file, got));
-  return model::plan_json(file, got.found.layout, got.elapsed_ms, more_json(call, file, got), {});
+  return model::plan_json(file, got.plan, got.elapsed_ms, more_json(call, got));
 }
 
 void write_out(const plan_call& call, const model::problem_file& file, const plan_answer& got) {
-  if (got.order && ends_with(call.out, ".h")) {
-    const std::string prefix = call.prefix.empty() ? prefix_of(call.out) : call.prefix;
-    return model::write_file(call.out, model::symbolic_plan_header(file, *got.order, prefix));
-  }
   const bool as_json = ends_with(call.out, ".json") || call.out == "-";
   const std::string title = call.file == "-" ? "standard input" : std::filesystem::path{call.file}.filename().string();
-  write_plan(call.out, call.prefix, title, got.moves ? model::file_of_stays(file, *got.moves) : file, got.found.layout,
-             as_json ? json_of(call, file, got) : "");
+  write_plan(call.out, call.prefix, title, file, got.plan, as_json ? json_of(call, file, got) : "");
 }
 
-template <typename Answer>
-Answer taken(const plan_call& call, result<Answer> answer) {
-  if (!answer) throw model::input_error(call.file, answer.error().what);
-  return std::move(*answer);
-}
-
-plan_answer answer_for(const plan_call& call, const model::problem_file& file) {
+// Throws for options that the kind of the problem excludes.
+void require_fitting(const plan_call& call, const model::problem_file& file) {
   const plan::problem& p = file.problem;
-  if (!call.keep.empty()) {
-    const model::former_places former = model::read_former_places(call.keep, file);
-    return {.found = taken(call, plan::replan(p, former.offsets, call.options, former.memory_of, former.slab_of,
-                                              call.keep_within / 100))};
+  const bool moves = p.has_traffic(), order = !p.dimensions.empty();
+  if (!call.at.empty() && !order) throw usage_error("--at: " + call.file + " has no dimensions");
+  if (!call.keep.empty() && order) {
+    throw usage_error("--keep: " + file.path + " has dimensions: an order is planned anew");
   }
-  const bool priced = std::ranges::any_of(p.memories, [](const plan::memory& m) { return m.cost > 0; });
-  if (p.memories.size() <= 1 || !priced) return {.found = {.layout = taken(call, plan::solve(p, call.options))}};
-  std::vector<double> all_bytes(p.buffers.size());  // solve() counts the same, and does not say what it comes to
-  for (plan::index i = 0; i < all_bytes.size(); ++i) all_bytes[i] = static_cast<double>(p.footprint(i));
-  plan::tier_plan found = taken(call, plan::solve_tiers(p, all_bytes, call.options));
-  return {.found = {.layout = std::move(found.layout)}, .cost = pool_cost{found.cost, found.cost_bound}};
-}
-
-// Returns the plan of an order at one value a dimension. Its bound is that of a plan made for these values.
-plan::plan plan_at(const model::problem_file& file, const plan::symbolic_plan& order, const std::vector<bytes>& values,
-                   const plan::problem& there) {
-  plan::plan answer = order.most;
-  answer.arena_bytes = plan::evaluate(file.problem, *file.symbolic, order, values, answer.offsets).value();
-  plan::problem unlimited = there;
-  unlimited.capacity.reset();
-  const plan::plan own = plan::solve(unlimited, {.work = plan::effort::fast}).value();
-  answer.lower_bound_bytes = own.lower_bound();
-  answer.proof = own.proof;
-  answer.status = answer.arena() == own.lower_bound() ? plan::status::optimal : plan::status::feasible;
-  if (const auto broken = plan::verify(unlimited, answer)) expects(false, broken->rule);
-  return answer;
-}
-
-plan_answer plan_symbolic(const plan_call& call, model::problem_file& file) {
-  if (!call.keep.empty()) throw usage_error("--keep: " + file.path + " has dimensions: an order is planned anew");
-  if (ends_with(call.out, ".csv") && call.at.empty()) {
+  if (!call.keep.empty() && moves) throw usage_error("--keep: not for a problem with transfers, steps or uses");
+  if (ends_with(call.out, ".csv") && order && call.at.empty()) {
     throw usage_error("--out: CSV has no place for the order of a problem with dimensions; use .json or --at");
   }
-  const std::vector<bytes> values = call.at.empty() ? std::vector<bytes>{} : values_of(file, call.at);
-  plan::symbolic_plan order = taken(call, plan::solve_symbolic(file.problem, *file.symbolic, call.options));
-  plan_answer got;
-  if (call.at.empty()) {
-    hold_to_capacity(order.most, file.problem.capacity);
-    claim_only_what_counts(file, order.most);
-    got.found.layout = order.most;
-    got.order = std::move(order);
-  } else {
-    model::problem_file there = problem_at(file, values);
-    got.found.layout = plan_at(file, order, values, there.problem);
-    hold_to_capacity(got.found.layout, there.problem.capacity);
-    got.most_bytes = order.most.arena();
-    file = std::move(there);
-  }
-  return got;
-}
-
-plan_answer plan_moves(const plan_call& call, const model::problem_file& file) {
-  if (!call.keep.empty()) throw usage_error("--keep: not for a problem with transfers, steps or uses");
   // Without links every buffer has one stay.
-  if (!file.traffic->links.empty() && (ends_with(call.out, ".csv") || ends_with(call.out, ".h"))) {
+  if (!p.links.empty() && (ends_with(call.out, ".csv") || ends_with(call.out, ".h"))) {
     throw usage_error("--out: a plan with moves is written to .json or .html; with --memories also say --no-copies");
   }
-  plan_answer got;
-  if (!model::reason_without_plan(file).empty()) {
-    got.found.layout.status = plan::status::infeasible;
-    return got;
+  if (!moves && !(order && call.at.empty())) return;
+  for (const auto& [option, value] : {std::pair{"--diff", &call.diff}, std::pair{"--proof", &call.proof}}) {
+    if (value->empty()) continue;
+    throw usage_error(std::string{option} + ": not for a problem with transfers, or with dimensions and no --at");
   }
-  got.moves = taken(call, plan::solve_moves(file.problem, *file.traffic, call.options));
-  claim_only_what_counts(file, got.moves->layout);
-  got.found.layout = got.moves->layout;
-  return got;
+}
+
+// Plans an order for all values and keeps its offsets at these; `file` becomes the problem there. The bound is that of
+// a plan made for these values.
+plan_answer plan_at(const plan_call& call, model::problem_file& file) {
+  const std::vector<bytes> values = values_of(file, call.at);
+  model::problem_file unlimited = file;
+  unlimited.problem.capacity.reset();
+  const plan::plan order = plan_of(unlimited, call.options);
+  model::problem_file there = problem_at(unlimited, values);
+  plan::plan answer = plan_of(there, {.work = plan::effort::fast});
+  answer.offsets = order.offsets;
+  answer.arena_bytes = plan::evaluate(unlimited.problem, order, values, answer.offsets).value();
+  answer.solver = order.solver;
+  answer.work = order.work;
+  answer.deadline_hit = order.deadline_hit;
+  answer.status =
+      answer.arena() == answer.lower_bound() && file.counts_all ? plan::status::optimal : plan::status::feasible;
+  if (const auto broken = plan::verify(there.problem, answer)) expects(false, broken->rule);
+  there.problem.capacity = file.problem.capacity;
+  if (there.problem.capacity && answer.arena() > *there.problem.capacity) {
+    answer.offsets.clear();
+    answer.status = answer.lower_bound() > *there.problem.capacity ? plan::status::infeasible : plan::status::unknown;
+    answer.reason = "the order found needs more than the capacity";
+    answer.number = answer.arena();
+  }
+  file = std::move(there);
+  return {.plan = std::move(answer), .most_bytes = order.arena()};
+}
+
+plan_answer answer_for(const plan_call& call, model::problem_file& file) {
+  if (!call.at.empty()) return plan_at(call, file);
+  if (call.keep.empty()) return {.plan = plan_of(file, call.options)};
+  plan::former_places former = model::read_former_places(call.keep, file);
+  former.tolerance = call.keep_within / 100;
+  plan::options options = call.options;
+  options.former = &former;
+  return {.plan = plan_of(file, options)};
 }
 
 void require_good(const plan_call& call) {
@@ -219,15 +186,6 @@ void require_good(const plan_call& call) {
   if (!call.problem.empty() && call.problem == call.proof) throw usage_error("--problem: is the file of --proof");
   if (!(call.keep_within >= 0)) throw usage_error("--keep-within: is not a number");
   if (!call.diff.empty()) refuse_input_as_output(call.out, {call.diff});
-}
-
-// Throws for options that need one plan with offsets, where the answer is none.
-void require_offsets(const plan_call& call, const model::problem_file& file) {
-  if (!file.traffic && !(file.symbolic && call.at.empty())) return;
-  for (const auto& [option, value] : {std::pair{"--diff", &call.diff}, std::pair{"--proof", &call.proof}}) {
-    if (value->empty()) continue;
-    throw usage_error(std::string{option} + ": not for a problem with transfers, or with dimensions and no --at");
-  }
 }
 
 int reorder(const plan_call& call) {
@@ -340,33 +298,29 @@ int plan_file(plan_call& call) {
   if (call.capacity) file.problem.capacity = call.capacity;
   model::require_valid(file);
   if (!call.problem.empty()) model::write_file(call.problem, model::problem_json(file));
-  require_offsets(call, file);
-  if (!call.at.empty() && !file.symbolic) throw usage_error("--at: " + call.file + " has no dimensions");
+  require_fitting(call, file);
   call.options.stop = &interrupted;
   std::signal(SIGINT, take_the_best);
   line->stage("planning");
   call.options.watch = line->watch();
-  plan_answer got = file.symbolic  ? plan_symbolic(call, file)
-                    : file.traffic ? plan_moves(call, file)
-                                   : answer_for(call, file);
+  plan_answer got = answer_for(call, file);
   got.elapsed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   std::exception_ptr not_proved;  // told after the plan is written
   if (!call.proof.empty()) {
     line->stage("proving");
     try {
-      got.proof_steps = write_proof(call.proof, file, got.found.layout, call.options);
+      got.proof_steps = write_proof(call.proof, file, got.plan, call.options);
     } catch (const model::input_error&) {
       not_proved = std::current_exception();
     }
   }
   std::signal(SIGINT, SIG_DFL);
   line->stage("writing");
-  claim_only_what_counts(file, got.found.layout);
-  if (!got.found.layout.has_offsets()) {
+  if (!got.plan.has_offsets()) {
     line.reset();
-    return refuse(call, file, got.found.layout, got.elapsed_ms);
+    return refuse(call, file, got.plan, got.elapsed_ms);
   }
-  if (!call.diff.empty()) got.diff = diff_to(call.diff, file, facts_of(file, got.found.layout), call.growth);
+  if (!call.diff.empty()) got.diff = diff_to(call.diff, file, facts_of(file, got.plan), call.growth);
   if (!call.out.empty()) write_out(call, file, got);
   const std::string text = call.json && call.out != "-" ? json_of(call, file, got) : "";
   line.reset();

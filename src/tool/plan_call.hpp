@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "berth/model/problem_file.hpp"
-#include "berth/plan/moves.hpp"
-#include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
-#include "berth/plan/symbolic.hpp"
 #include "tool/memories.hpp"
 #include "tool/plan_diff.hpp"
 
@@ -47,18 +44,10 @@ struct plan_call {
   bool quiet = false;
 };
 
-// The cost of all buffers' bytes, each in its pool, and its lower bound.
-struct pool_cost {
-  double paid = 0, bound = 0;
-};
-
 // The answer to a call.
 struct plan_answer {
-  plan::replanned found;
-  std::optional<pool_cost> cost;             // where pools have costs
-  std::optional<plan::symbolic_plan> order;  // for all values of the dimensions; `found` is then at the largest
-  std::optional<bytes> most_bytes;           // --at: the arena at the largest values
-  std::optional<plan::moves_plan> moves;     // with traffic; `found` is then of its stays
+  plan::plan plan;
+  std::optional<bytes> most_bytes;  // --at: the arena at the largest values
   std::optional<plan_diff> diff;
   std::optional<std::uint64_t> proof_steps;  // of the log that was written
   double elapsed_ms = 0;

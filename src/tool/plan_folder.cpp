@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "berth/model/input_error.hpp"
-#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
-#include "berth/model/symbolic_file.hpp"
 #include "berth/plan/certificate.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
@@ -107,10 +105,9 @@ struct task {
   std::string kept_as;
 };
 
-// Returns the plan that the cache keeps, or else plan::solve()'s, which it then keeps.
-result<plan::plan> solve_or_take(const task& each, const folder_call& call, plan_cache* cache,
-                                 const std::map<std::string, std::string>& kept, model::plan_texts& texts,
-                                 std::size_t& hits) {
+// Returns the plan that the cache keeps, or else plans, and keeps that.
+plan::plan plan_or_take(const task& each, const folder_call& call, plan_cache* cache,
+                        const std::map<std::string, std::string>& kept, model::plan_texts& texts, std::size_t& hits) {
   const auto entry = kept.find(each.kept_as);
   if (entry != kept.end()) {
     std::string why;
@@ -121,39 +118,17 @@ result<plan::plan> solve_or_take(const task& each, const folder_call& call, plan
     if (why != model::unproved) cache->warn(each.kept_as + " is planned again: " + why);
   }
   const auto start = std::chrono::steady_clock::now();
-  auto answer = plan::solve(each.file->problem, call.options);
-  if (answer && !answer->deadline_hit && !each.kept_as.empty()) {
+  plan::plan answer = plan_of(*each.file, call.options);
+  if (!answer.deadline_hit && !each.kept_as.empty()) {
     const std::chrono::duration<float> took = std::chrono::steady_clock::now() - start;
-    cache->put(each.kept_as, model::entry_of(*answer, each.problem, took.count()));
+    cache->put(each.kept_as, model::entry_of(answer, each.problem, took.count()));
   }
   return answer;
 }
 
-template <class Solve>
-planned_file plan_one(const std::string& path, const model::problem_file& file, const folder_call& call, Solve solve) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed_ms = [start] {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  };
-  const auto good = [&path](auto answer) {
-    if (!answer) throw model::input_error(path, answer.error().what);
-    return std::move(*answer);
-  };
-  if (file.traffic) {
-    const plan::moves_plan moves = good(plan::solve_moves(file.problem, *file.traffic, call.options));
-    if (!moves.layout.has_offsets()) return {refused_json(file, moves.layout)};
-    return {without_line_breaks(model::moves_json(file, moves, elapsed_ms())), true};
-  }
-  if (file.symbolic) {
-    plan::symbolic_plan order = good(plan::solve_symbolic(file.problem, *file.symbolic, call.options));
-    hold_to_capacity(order.most, file.problem.capacity);
-    if (!order.most.has_offsets()) return {refused_json(file, order.most)};
-    return {without_line_breaks(model::symbolic_plan_json(file, order, elapsed_ms())), true};
-  }
-  plan::plan answer = good(solve());
-  claim_only_what_counts(file, answer);
+planned_file json_of(const model::problem_file& file, const plan::plan& answer, double elapsed_ms) {
   if (!answer.has_offsets()) return {refused_json(file, answer)};
-  return {without_line_breaks(model::plan_json(file, answer, elapsed_ms())), true};
+  return {without_line_breaks(model::plan_json(file, answer, elapsed_ms)), true};
 }
 
 // Returns whether a plan that a former call wrote passes verify(), and its certificate proves its bound. A bound that
@@ -163,14 +138,10 @@ bool is_right(const std::string& path, const folder_call& call, const ordered_js
   const std::string plan_json = text_of(said);
   if (!said.at("verified").get<bool>() || !said.at("arena_bytes").is_number()) return false;
   model::problem_file file = read_problem(path, call);
-  if (file.traffic) return !plan::verify(file.problem, *file.traffic, model::read_moves_text(path, plan_json, file));
-  plan::symbolic_plan order;
-  if (file.symbolic) {
-    order = model::read_symbolic_text(path, plan_json, file);
-    if (plan::verify(file.problem, *file.symbolic, order)) return false;
-  }
-  const plan::plan answer = file.symbolic ? order.most : model::read_plan_text(path, plan_json, file);
-  if (plan::verify(file.problem, answer) || said.at("status") != name(answer.status)) return false;
+  const plan::plan answer = model::read_plan_text(path, plan_json, file);
+  if (plan::verify(file.problem, answer)) return false;
+  if (file.problem.has_traffic()) return true;
+  if (said.at("status") != name(answer.status)) return false;
   return !plan::verify_bound(file.problem, answer.lower_bound(), answer.proof);
 } catch (const std::exception&) {
   return false;  // no plan of this problem
@@ -211,7 +182,6 @@ std::map<std::string, std::string> look_up(std::span<task> some, const folder_ca
     } catch (const std::exception&) {
       continue;
     }
-    if (each.file->traffic || each.file->symbolic) continue;
     each.problem = model::in_its_own_order(*each.file);
     each.kept_as = model::name_of(each.problem, call.effort, call.options);
     names.push_back(each.kept_as);
@@ -226,8 +196,10 @@ std::string line_of(task& each, const folder_call& call, plan_cache* cache,
   try {
     if (!each.file) each.file = read_problem(path, call);
     model::plan_texts texts;
-    const auto solve = [&] { return solve_or_take(each, call, cache, entries, texts, t.cached); };
-    const planned_file one = plan_one(path, *each.file, call, solve);
+    const auto start = std::chrono::steady_clock::now();
+    const plan::plan answer = plan_or_take(each, call, cache, entries, texts, t.cached);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    const planned_file one = json_of(*each.file, answer, took.count());
     ++t.planned;
     if (!one.has_plan) ++t.without_plan;
     return line + ",\"plan\":" + one.json + "}\n";

@@ -1,12 +1,12 @@
 // The table of `berth plan FILE`.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "berth/model/memories.hpp"
-#include "berth/model/moves_file.hpp"
+#include "berth/model/plan_file.hpp"
 #include "berth/plan/bound.hpp"
 #include "model/files/plan_text.hpp"
 #include "tool/plan_call.hpp"
@@ -16,23 +16,24 @@
 namespace berth::tool {
 namespace {
 
-std::string text_of_dimensions(const plan::symbolic_sizes& sizes) {
+std::string text_of_dimensions(const plan::problem& p) {
   std::string text;
-  for (const plan::dimension& d : sizes.dimensions) {
+  for (const plan::dimension& d : p.dimensions) {
     text += (text.empty() ? "" : ", ") + d.name + " " + std::to_string(d.least) + " to " + std::to_string(d.most);
   }
   return text;
 }
 
 // Prints the times of a plan and its copies. `unit`: of the times, or "".
-void print_moves(const model::problem_file& file, const plan::moves_plan& answer, const char* unit) {
+void print_moves(const model::problem_file& file, const plan::plan& answer, const char* unit) {
   const plan::problem& p = file.problem;
   std::printf("  access time   %.6g%s%s; all in the slowest memories %.6g%s\n", answer.access, unit,
               answer.moves.empty() ? ""
               : answer.unmoved     ? (", without moves " + nlohmann::json(*answer.unmoved).dump() + unit).c_str()
                                    : ", without moves there is no plan",
               model::slowest_access(file), unit);
-  std::printf("  stall         %.6g%s; access and stall are at least %.6g%s\n", answer.stall, unit, answer.bound, unit);
+  std::printf("  stall         %.6g%s; access and stall are at least %.6g%s\n", answer.stall, unit, answer.cost_bound,
+              unit);
   std::printf("  copied        %s\n", human_exactly(answer.copied).c_str());
   for (const plan::move& m : answer.moves) {
     const auto pool = [&](plan::index stay) { return printable(p.memories[answer.stays[stay].memory].name); };
@@ -71,21 +72,20 @@ void print_pools(const model::problem_file& file, const plan::plan& answer) {
 
 void print_table(const plan_call& call, const model::problem_file& file, const plan_answer& got, bool interrupted) {
   const plan::problem& p = file.problem;
-  const plan::plan& answer = got.found.layout;
+  const plan::plan& answer = got.plan;
   const double over = answer.lower_bound() == 0 ? 0
                                                 : 100.0 * static_cast<double>(answer.arena() - answer.lower_bound()) /
                                                       static_cast<double>(answer.lower_bound());
   std::printf("%s\n", printable(call.file == "-" ? "standard input" : call.file).c_str());
   std::printf("  buffers       %zu\n", p.buffers.size());
-  if (got.order) {
-    std::printf("  dimensions    %s; what follows is at the largest values\n",
-                text_of_dimensions(*file.symbolic).c_str());
-    std::printf("  supports      %zu\n", got.order->supports.size());
+  if (!p.dimensions.empty()) {
+    std::printf("  dimensions    %s; what follows is at the largest values\n", text_of_dimensions(p).c_str());
+    std::printf("  supports      %zu\n", answer.supports.size());
   }
   // The arena and its bound are those of the stays if buffers move.
-  std::optional<model::problem_file> stays;
-  if (got.moves) stays = model::file_of_stays(file, *got.moves);
-  const model::problem_file& placed = stays ? *stays : file;
+  const bool moves = p.has_traffic();
+  const model::stays_as_buffers stays = moves ? model::as_buffers(file, answer) : model::stays_as_buffers{};
+  const model::problem_file& placed = moves ? stays.file : file;
   std::printf("  without reuse %s\n", human_exactly(model::no_reuse_bytes(placed)).c_str());
   std::printf("  arena         %s", human_exactly(answer.arena()).c_str());
   if (got.most_bytes) std::printf("; at the largest values %s", human_exactly(*got.most_bytes).c_str());
@@ -93,25 +93,26 @@ void print_table(const plan_call& call, const model::problem_file& file, const p
   print_pools(placed, answer);
   std::printf("  lower bound   %s\n", human_exactly(answer.lower_bound()).c_str());
   if (answer.optimal()) {
-    std::printf("  optimal       yes, proved%s\n", got.moves ? ", of these stays alone" : "");
+    std::printf("  optimal       yes, proved%s\n", moves ? ", of these stays alone" : "");
   } else if (!file.counts_all) {
     std::printf("  optimal       not proved: a note names memory that is not counted exactly\n");
   } else {
     std::printf("  optimal       not proved: at most %.3f %% above\n", over);
   }
-  if (got.cost) {
-    std::printf("  cost          %.6g; ", got.cost->paid);
-    if (got.cost->paid <= got.cost->bound) {
+  const bool priced = std::ranges::any_of(p.memories, [](const plan::memory& m) { return m.cost > 0; });
+  if (priced && !moves) {
+    std::printf("  cost          %.6g; ", answer.cost);
+    if (answer.cost <= answer.cost_bound) {
       std::printf("the least, proved\n");
     } else {
-      std::printf("at least %.6g\n", got.cost->bound);
+      std::printf("at least %.6g\n", answer.cost_bound);
     }
   }
   if (!p.reuse_penalties.empty()) std::printf("  reuse penalty %g\n", answer.reuse_penalty);
-  if (got.moves) print_moves(file, *got.moves, call.memories.any() ? " ns" : "");
+  if (moves) print_moves(file, answer, call.memories.any() ? " ns" : "");
   if (!call.keep.empty()) {
-    std::printf("  moved         %zu buffers, %s%s\n", got.found.moved, human_exactly(got.found.moved_bytes).c_str(),
-                got.found.fewest ? "; fewer cannot, proved" : "");
+    std::printf("  moved         %zu buffers, %s%s\n", answer.moved, human_exactly(answer.moved_bytes).c_str(),
+                answer.moved_fewest ? "; fewer cannot, proved" : "");
   }
   if (got.diff) print(*got.diff, call.diff);
   if (got.proof_steps) {

@@ -5,23 +5,21 @@
 #include <string>
 
 #include "berth/model/problem_file.hpp"
-#include "berth/plan/plan.hpp"
+#include "berth/plan/solve.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/trace_input.hpp"
 
 namespace berth::tool {
 
-// Returns the facts of a plan for pictures and reports. Contract: the plan has offsets.
+// Returns the facts of a plan, or of its stays, for pictures and reports. Contract: the plan has offsets.
 [[nodiscard]] plan_facts facts_of(const model::problem_file& file, const plan::plan& answer);
 
 // "buffer 'x' alone exceeds the capacity (8 B); every plan needs at least 16 B, the capacity is 4 B"
 [[nodiscard]] std::string reason_of(const model::problem_file& file, const plan::plan& answer);
 
-// Takes the claim of optimality from a plan if a note names memory that is not counted.
-void claim_only_what_counts(const model::problem_file& file, plan::plan& answer);
-
-// Removes the offsets if the plan needs more than the capacity: the answer is no.
-void hold_to_capacity(plan::plan& answer, const std::optional<bytes>& capacity);
+// Solves the problem. The plan claims to be optimal only if no note names memory that is not counted. Throws
+// input_error.
+[[nodiscard]] plan::plan plan_of(const model::problem_file& file, const plan::options& options);
 
 // Thrown if a problem to be shown has no plan: the answer is no.
 class no_plan : public std::runtime_error {
@@ -29,7 +27,7 @@ class no_plan : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Plans as `berth plan` does without options, at the largest values of its dimensions; with traffic its stays. Throws
+// Plans as `berth plan` does without options, at the largest values of its dimensions. Throws
 // input_error and no_plan.
 [[nodiscard]] plan_facts facts_planned(const model::problem_file& file, progress_line& line);
 

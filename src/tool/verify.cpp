@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
-#include "berth/model/symbolic_file.hpp"
 #include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
@@ -41,26 +39,6 @@ void print(const nlohmann::json& report, const std::string& text, bool as_json) 
   if (!as_json) std::puts(printable(text).c_str());
 }
 
-int verify_moves(model::problem_file& file, const std::string& plan_path, bool as_json) {
-  const plan::moves_plan answer = model::read_moves_plan(plan_path, file);
-  const auto found = plan::verify(file.problem, *file.traffic, answer);
-  nlohmann::json report{{"ok", !found},
-                        {"arena_bytes", answer.layout.arena()},
-                        {"buffers", file.problem.buffers.size()},
-                        {"moves", answer.moves.size()}};
-  std::string text = "ok";
-  if (found) {
-    text = found->rule;
-    if (found->buffer && *found->buffer < file.problem.buffers.size()) {
-      text += ": '" + file.problem.buffers[*found->buffer].name + "'";
-      report["a"] = file.problem.buffers[*found->buffer].name;
-    }
-    report["violation"] = text;
-  }
-  print(report, text, as_json);
-  return found ? answer_is_no : done;
-}
-
 struct verify_call {
   std::vector<std::string> files;  // the problem's, then the plan
   std::vector<std::string> dims;   // name=N, of a model
@@ -79,30 +57,27 @@ int verify_file(const verify_call& call) {
   model::problem_file file =
       read_problem_arguments({call.files.begin(), call.files.end() - 1}, call.pipeline, call.dims);
   model::require_valid(file);
-  if (file.traffic) {
-    if (call.bound) throw usage_error("--bound: a plan with moves has no certificate");
-    if (!call.at.empty()) throw usage_error("--at: a problem with transfers has no dimensions");
-    line.reset();
-    return verify_moves(file, plan_path, call.json);
-  }
+  const bool moves = file.problem.has_traffic();
+  if (moves && call.bound) throw usage_error("--bound: a plan with moves has no certificate");
+  if (moves && !call.at.empty()) throw usage_error("--at: a problem with transfers has no dimensions");
   if (!call.at.empty()) file = problem_at(file, values_of(file, call.at));
-  // A plan of a problem with dimensions is an order, which holds for all values, and its offsets at the largest.
-  plan::symbolic_plan symbolic;
   const std::size_t notes = file.notes.size();
-  if (file.symbolic) symbolic = model::read_symbolic_plan(plan_path, file);
-  const plan::plan answer = file.symbolic ? symbolic.most : model::read_plan(plan_path, file);
-  auto found = plan::verify(file.problem, answer);
-  if (!found && file.symbolic) found = plan::verify(file.problem, *file.symbolic, symbolic);
-  nlohmann::json report{{"ok", !found}, {"arena_bytes", answer.arena()}, {"buffers", file.problem.buffers.size()}};
+  const plan::plan answer = model::read_plan(plan_path, file);
+  const auto found = plan::verify(file.problem, answer);
+  const auto& buffers = file.problem.buffers;
+  nlohmann::json report{{"ok", !found}, {"arena_bytes", answer.arena()}, {"buffers", buffers.size()}};
+  if (moves) report["moves"] = answer.moves.size();
   std::string text = "ok";
   if (found) {
-    const auto& buffers = file.problem.buffers;
-    text = answer.offsets.empty() && !buffers.empty() ? "a buffer is not placed" : found->rule;
-    if (!answer.offsets.empty() && !buffers.empty()) {
+    const bool placed = moves || !answer.offsets.empty() || buffers.empty();
+    text = placed ? found->rule : "a buffer is not placed";
+    if (placed && found->a < buffers.size()) {
       text += ": '" + buffers[found->a].name + "'";
+      report["a"] = buffers[found->a].name;
+    }
+    if (placed && !moves && !buffers.empty()) {
       if (found->b != found->a) text += " and '" + buffers[found->b].name + "'";
       text += " (" + std::to_string(found->number) + ")";
-      report["a"] = buffers[found->a].name;
       report["b"] = buffers[found->b].name;
       report["number"] = found->number;
     }

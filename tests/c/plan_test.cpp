@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "berth/plan/evaluate.hpp"
 #include "berth/plan/solve.hpp"
 #include "c/plan_client.h"
 #include "c/sized.hpp"
@@ -200,6 +201,102 @@ TEST(c_plan, replan_keeps_what_it_can) {
   plan = nullptr;
   EXPECT_EQ(berth_replan(p.handle, nullptr, before, 2, &plan, nullptr), BERTH_INVALID);
   EXPECT_EQ(plan, nullptr);
+}
+
+// x takes 64 bytes a row, y 4 bytes a row and 8 more; z takes their place.
+TEST(c_plan, dimensions_are_those_of_cpp) {
+  problem_handle c;
+  fill(c.handle);
+  berth::plan::problem p;
+  const std::uint32_t rows[] = {0};
+  const berth_size_term x[] = {{64, rows, 1}}, y[] = {{4, rows, 1}, {8, nullptr, 0}};
+  std::uint32_t index = 9;
+  ASSERT_EQ(berth_problem_add_dimension(c.handle, 1, 8, &index), BERTH_OK);
+  EXPECT_EQ(index, 0u);
+  ASSERT_EQ(berth_problem_set_size(c.handle, 0, x, 1), BERTH_OK);
+  ASSERT_EQ(berth_problem_set_size(c.handle, 1, y, 2), BERTH_OK);
+  EXPECT_EQ(berth_problem_set_size(c.handle, 3, y, 2), BERTH_INVALID);
+  p.dimensions = {{"", 1, 8}};
+  p.add({.live = {0, 2}, .terms = {{64, {0}}}});
+  p.add({.live = {1, 3}, .terms = {{4, {0}}, {8, {}}}});
+  p.add({.size = 300, .live = {2, 4}});
+  berth_plan* plan = nullptr;
+  ASSERT_EQ(berth_solve(c.handle, nullptr, &plan), BERTH_OK) << berth_error_text();
+  const auto expected = berth::plan::solve(p).value();
+  EXPECT_EQ(summary_of(plan).arena, expected.arena());
+  EXPECT_EQ(berth_plan_check_bound(plan, c.handle), BERTH_OK) << berth_error_text();
+  for (const std::uint64_t n : {1, 3, 8}) {
+    std::vector<berth::bytes> at(3);
+    const berth::bytes values[] = {n};
+    const auto arena = berth::plan::evaluate(p, expected, values, at);
+    std::uint64_t offsets[3], needed = 0;
+    ASSERT_EQ(berth_plan_evaluate(plan, c.handle, &n, 1, offsets, 3, &needed), BERTH_OK) << berth_error_text();
+    EXPECT_EQ(needed, *arena);
+    EXPECT_EQ(std::vector<berth::bytes>(offsets, offsets + 3), at);
+  }
+  const std::uint64_t nine = 9;
+  std::uint64_t offsets[3] = {7, 7, 7}, needed = 7;
+  EXPECT_EQ(berth_plan_evaluate(plan, c.handle, &nine, 1, offsets, 3, &needed), BERTH_INVALID);
+  EXPECT_EQ(berth_plan_evaluate(plan, c.handle, &nine, 1, offsets, 2, &needed), BERTH_INVALID);
+  problem_handle other;
+  EXPECT_EQ(berth_plan_evaluate(plan, other.handle, &nine, 1, offsets, 3, &needed), BERTH_INVALID);
+  EXPECT_EQ(offsets[0], 7u);
+  berth_plan_destroy(plan);
+}
+
+// A buffer is born in the slow memory and used in the fast one.
+TEST(c_plan, moves_are_those_of_cpp) {
+  problem_handle c;
+  berth::plan::problem p;
+  p.memories = {{.capacity = 10}, {.cost = 1}};
+  p.links = {{1, 0, 2, 0.5}};
+  p.steps = {{0, 1}, {3, 2}};
+  p.add({.size = 8,
+         .live = {0, 4},
+         .uses = {{.at = 0, .touched = 8, .write = true, .memory = 1}, {.at = 3, .touched = 8}}});
+  auto fast = sized<berth_memory>(), slow = sized<berth_memory>();
+  fast.capacity = 10;
+  slow.cost = 1;
+  ASSERT_EQ(berth_problem_add_memory(c.handle, &fast, nullptr), BERTH_OK);
+  ASSERT_EQ(berth_problem_add_memory(c.handle, &slow, nullptr), BERTH_OK);
+  ASSERT_EQ(berth_problem_add_link(c.handle, 1, 0, 2, 0.5), BERTH_OK);
+  ASSERT_EQ(berth_problem_add_step(c.handle, 0, 1), BERTH_OK);
+  ASSERT_EQ(berth_problem_add_step(c.handle, 3, 2), BERTH_OK);
+  const std::uint64_t size = 8;
+  const std::int64_t lower = 0, upper = 4;
+  ASSERT_EQ(berth_problem_add_many(c.handle, 1, &size, &lower, &upper), BERTH_OK);
+  const berth_use uses[] = {{0, 8, 1, 1}, {3, 8, 0, BERTH_ANY_MEMORY}};
+  ASSERT_EQ(berth_problem_add_uses(c.handle, 0, uses, 2), BERTH_OK);
+  EXPECT_EQ(berth_problem_add_uses(c.handle, 1, uses, 2), BERTH_INVALID);
+  berth_plan* plan = nullptr;
+  ASSERT_EQ(berth_solve(c.handle, nullptr, &plan), BERTH_OK) << berth_error_text();
+  const auto expected = berth::plan::solve(p).value();
+  ASSERT_EQ(expected.moves.size(), 1u);
+  const berth_plan_summary s = summary_of(plan);
+  EXPECT_EQ(s.cost, expected.cost);
+  EXPECT_EQ(s.cost_bound, expected.cost_bound);
+  EXPECT_EQ(s.access + s.stall, s.cost);
+  EXPECT_EQ(s.copied, 8u);
+  ASSERT_EQ(s.stays, 2u);
+  ASSERT_EQ(s.moves, 1u);
+  berth_stay stays[2];
+  berth_move move;
+  std::uint64_t offsets[2];
+  ASSERT_EQ(berth_plan_stays(plan, stays, 2), BERTH_OK);
+  ASSERT_EQ(berth_plan_moves(plan, &move, 1), BERTH_OK);
+  EXPECT_EQ(berth_plan_offsets(plan, offsets, 2), BERTH_OK);
+  EXPECT_EQ(berth_plan_stays(plan, stays, 1), BERTH_INVALID);
+  EXPECT_EQ(berth_plan_moves(plan, nullptr, 1), BERTH_INVALID);
+  EXPECT_EQ(stays[1].memory, 0u);
+  EXPECT_EQ(stays[1].lower, expected.stays[1].live.lower);
+  EXPECT_EQ(stays[1].ready, expected.stays[1].ready);
+  EXPECT_EQ(move.from, 0u);
+  EXPECT_EQ(move.to, 1u);
+  EXPECT_EQ(move.begin, expected.moves[0].begin);
+  EXPECT_EQ(berth_plan_check_bound(plan, c.handle), BERTH_OK) << berth_error_text();
+  berth_plan_destroy(plan);
+  ASSERT_EQ(berth_problem_add_step(c.handle, 1, 1), BERTH_OK);  // not after the one before it
+  EXPECT_EQ(berth_solve(c.handle, nullptr, &plan), BERTH_INVALID);
 }
 
 // --- bad input

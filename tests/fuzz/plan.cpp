@@ -1,9 +1,5 @@
 // Plans of several kinds, each against a problem of its kind: the first byte says which.
-#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
-#include "berth/model/symbolic_file.hpp"
-#include "berth/plan/moves.hpp"
-#include "berth/plan/symbolic.hpp"
 #include "berth/plan/verify.hpp"
 #include "fuzz/fuzz.hpp"
 #include "model/files/readers.hpp"
@@ -38,17 +34,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   model::problem_file f = problems[data[0] % 4];  // which takes the rules that a plan was made under
   const std::string& path = fuzz::path_of({reinterpret_cast<const char*>(data) + 1, size - 1});
   fuzz::reading(path, [&] {
-    if (f.traffic) {
-      const plan::moves_plan back = model::read_moves_plan(path, f);
-      (void)plan::verify(f.problem, *f.traffic, back);
-    } else if (f.symbolic) {
-      const plan::symbolic_plan back = model::read_symbolic_plan(path, f);
-      if (!plan::verify(f.problem, back.most)) (void)plan::verify(f.problem, *f.symbolic, back);
-    } else {
-      const plan::plan back = model::read_plan(path, f);
-      (void)plan::verify(f.problem, back);
-      (void)plan::verify_bound(f.problem, back.lower_bound(), back.proof);
-    }
+    const plan::plan back = model::read_plan(path, f);
+    (void)plan::verify(f.problem, back);
+    if (!f.problem.has_traffic()) (void)plan::verify_bound(f.problem, back.lower_bound(), back.proof);
   });
   fuzz::reading(path, [&] { (void)model::read_former_places(path, f); });
   return 0;

@@ -5,11 +5,10 @@
 
 #include <string>
 
-#include "berth/plan/replan.hpp"
-#include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "fuzz/problems.hpp"
 #include "plan/brute_force.hpp"
+#include "plan/model/within.hpp"
 
 using namespace berth;
 
@@ -56,21 +55,24 @@ bool can_turn(const plan::problem& p) {
 }
 
 void replan(fuzz::draws& d, const plan::problem& p, const plan::plan& answer, const plan::options& o) {
-  std::vector<std::optional<bytes>> before(answer.offsets.begin(), answer.offsets.end());
+  plan::former_places former{.offsets = {answer.offsets.begin(), answer.offsets.end()}};
+  std::vector<std::optional<bytes>>& before = former.offsets;
   for (auto& at : before) {
     if (d.one_in(6)) at.reset();
     if (at && d.one_in(6)) *at = d.upto(200);
   }
-  const auto again = plan::replan(p, before, o);
-  fuzz::require(again && again->layout.has_offsets(), "what has a plan has one again");
-  if (const auto wrong = plan::verify(p, again->layout)) fuzz::require(false, wrong->rule);
+  plan::options keeping = o;
+  keeping.former = &former;
+  const auto again = plan::solve(p, keeping);
+  fuzz::require(again && again->has_offsets(), "what has a plan has one again");
+  if (const auto wrong = plan::verify(p, *again)) fuzz::require(false, wrong->rule);
   // With penalties first, what is paid comes before the arena.
   if (p.reuse_penalties.empty()) {
-    fuzz::require(again->layout.arena() <= answer.arena(), "a plan made again is no larger");
+    fuzz::require(again->arena() <= answer.arena(), "a plan made again is no larger");
   }
   std::size_t moved = 0;
   for (plan::index i = 0; i < before.size(); ++i) {
-    moved += p.footprint(i) != 0 && before[i] && *before[i] != again->layout.offsets[i] ? 1 : 0;
+    moved += p.footprint(i) != 0 && before[i] && *before[i] != again->offsets[i] ? 1 : 0;
   }
   fuzz::require(moved == again->moved, "what moved is counted");
 }
@@ -78,14 +80,14 @@ void replan(fuzz::draws& d, const plan::problem& p, const plan::plan& answer, co
 void tiers(fuzz::draws& d, const plan::problem& p, known& of) {
   std::vector<double> touched(p.buffers.size());
   for (double& t : touched) t = d.upto(20);
-  const auto answer = plan::solve_tiers(p, touched, {.work = plan::effort::fast});
-  if (p.memories.empty()) return fuzz::require(!answer, "tiers need memories");
+  if (p.memories.empty()) return;
+  const auto answer = plan::solve_within(p, {.work = plan::effort::fast}, {}, touched);
   fuzz::require(bool{answer}, "a valid problem has an answer");
-  of.add(p, answer->layout);
-  if (!answer->layout.has_offsets()) return;
+  of.add(p, *answer);
+  if (!answer->has_offsets()) return;
   double cost = 0;
   for (plan::index i = 0; i < touched.size(); ++i) {
-    const plan::index m = answer->layout.memory_of.empty() ? 0 : answer->layout.memory_of[i];
+    const plan::index m = answer->memory_of.empty() ? 0 : answer->memory_of[i];
     cost += touched[i] * p.memories[m].cost;
   }
   fuzz::require(std::abs(cost - answer->cost) < 1e-6, "a cost is the sum of its parts");

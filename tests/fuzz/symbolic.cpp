@@ -1,28 +1,26 @@
-// Symbolic plans of problems made of choices. The proof for all values holds, and at some values so does the check that
-// knows nothing of orders.
-#include "berth/plan/symbolic.hpp"
-
+// Plans of problems with dimensions, made of choices. The proof for all values holds, and at some values so does the
+// check that knows nothing of orders.
+#include "berth/plan/evaluate.hpp"
+#include "berth/plan/solve.hpp"
+#include "berth/plan/verify.hpp"
 #include "fuzz/problems.hpp"
 
 using namespace berth;
 
 namespace {
 
-plan::symbolic_sizes made_sizes(fuzz::draws& d, std::size_t buffers) {
-  plan::symbolic_sizes s;
+void add_sizes(fuzz::draws& d, plan::problem& p) {
   for (unsigned k = 1 + d.upto(2); k > 0; --k) {
     const bytes least = d.one_in(32) ? d.of(fuzz::odd_sizes) : d.upto(4);
-    s.dimensions.push_back({"d", least, d.one_in(32) ? d.of(fuzz::odd_sizes) : least + d.upto(20)});
+    p.dimensions.push_back({"d", least, d.one_in(32) ? d.of(fuzz::odd_sizes) : least + d.upto(20)});
   }
-  s.of.resize(buffers - (buffers > 0 && d.one_in(64) ? 1 : 0));
-  for (auto& size : s.of) {
+  for (plan::buffer& b : p.buffers) {
     for (unsigned k = d.upto(2); k > 0; --k) {
       plan::size_term term{d.one_in(64) ? d.of(fuzz::odd_sizes) : d.upto(9), {}};
       for (unsigned f = d.upto(2); f > 0; --f) term.dimensions.push_back(d.upto(d.one_in(64) ? 9 : 0));
-      size.push_back(term);
+      b.terms.push_back(term);
     }
   }
-  return s;
 }
 
 }  // namespace
@@ -33,31 +31,31 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr plan::effort efforts[] = {plan::effort::fast, plan::effort::normal};
   const plan::options o{.work = d.of(efforts), .node_limit = 1 + d.upto(255)};
   plan::problem p = fuzz::problem_maker{d, {.memories = d.one_in(16), .most_buffers = 32}}.made();
-  const plan::symbolic_sizes s = made_sizes(d, p.buffers.size());
-  const auto found = plan::solve_symbolic(p, s, o);
-  const auto most = plan::at_most(p, s);
+  add_sizes(d, p);
+  p.capacity.reset();
+  const auto found = plan::solve(p, o);
+  const auto most = plan::at_most(p);
   if (!most || !plan::validate(*most)) {
     fuzz::require(!found, "what is not valid has no plan");
     return 0;
   }
   if (!found) return 0;  // of what an order cannot keep
-  if (const auto wrong = plan::verify(p, s, *found)) fuzz::require(false, wrong->rule);
-  p.capacity.reset();
-  std::vector<bytes> values(s.dimensions.size());
+  if (const auto wrong = plan::verify(p, *found)) fuzz::require(false, wrong->rule);
+  std::vector<bytes> values(p.dimensions.size());
   for (int k = 0; k < 4; ++k) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto& [name, least, last] = s.dimensions[i];
+      const auto& [name, least, last] = p.dimensions[i];
       values[i] = k == 0 ? last : k == 1 ? least : least + d.upto(255) % (std::min<bytes>(last - least, 999) + 1);
     }
     plan::plan there;
     there.status = plan::status::feasible;
     there.offsets.resize(p.buffers.size());
-    const auto arena = plan::evaluate(p, s, *found, values, there.offsets);
+    const auto arena = plan::evaluate(p, *found, values, there.offsets);
     fuzz::require(bool{arena}, "values between the bounds have offsets");
-    fuzz::require(k != 0 || *arena == found->most.arena(), "the most is at the most");
-    fuzz::require(*arena <= found->most.arena(), "no value needs a larger arena");
+    fuzz::require(k != 0 || *arena == found->arena(), "the most is at the most");
+    fuzz::require(*arena <= found->arena(), "no value needs a larger arena");
     there.arena_bytes = *arena;
-    plan::problem then = *plan::at_values(p, s, values);
+    plan::problem then = *plan::at_values(p, values);
     if (const auto wrong = plan::verify(then, there)) fuzz::require(false, wrong->rule);
   }
   return 0;

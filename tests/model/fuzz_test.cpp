@@ -8,13 +8,9 @@
 #include <random>
 
 #include "berth/model/input_error.hpp"
-#include "berth/model/moves_file.hpp"
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
-#include "berth/model/symbolic_file.hpp"
-#include "berth/plan/moves.hpp"
 #include "berth/plan/solve.hpp"
-#include "berth/plan/symbolic.hpp"
 #include "berth/plan/verify.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -145,16 +141,8 @@ TEST_F(files, spoiled_problems_are_refused_or_solved) {
       const problem_file f = read_problem(path);
       require_valid(f);
       const plan::options few{.work = plan::effort::normal, .node_limit = 100};
-      if (f.traffic) {
-        const auto answer = plan::solve_moves(f.problem, *f.traffic, few);
-        ASSERT_TRUE(answer) << text;
-      } else if (f.symbolic) {
-        const auto answer = plan::solve_symbolic(f.problem, *f.symbolic, few);
-        ASSERT_TRUE(answer) << text;
-      } else {
-        const auto answer = plan::solve(f.problem, few);
-        ASSERT_TRUE(answer) << text;
-      }
+      const auto answer = plan::solve(f.problem, few);
+      ASSERT_TRUE(answer) << text;
       ++solved;
     } catch (const input_error& e) {
       expect_one_line_about(path, e, text);
@@ -193,22 +181,21 @@ TEST_F(files, spoiled_plans_are_refused_or_judged) {
   EXPECT_GT(count.wrong, 40);
 }
 
-// Plans with moves, and orders for all values of dimensions, have readers and checkers of their own. A spoiled one is
-// never accepted at less than the proved cost.
+// A spoiled plan with moves is never accepted at less than the proved cost.
 TEST_F(files, spoiled_plans_with_moves_are_refused_or_judged) {
   std::mt19937 random{3};
   const problem_file f = read_problem(file("problem", with_traffic));
-  const auto best = plan::solve_moves(f.problem, *f.traffic).value();
+  const auto best = plan::solve(f.problem).value();
   const auto judge = [&](const std::string& path, const std::string& text) {
     problem_file under = f;
-    const plan::moves_plan back = read_moves_plan(path, under);
-    if (plan::verify(under.problem, *f.traffic, back)) return false;
-    EXPECT_GE(back.cost() * (1 + 1e-6), best.bound) << text;
+    const plan::plan back = read_plan(path, under);
+    if (plan::verify(under.problem, back)) return false;
+    EXPECT_GE(back.cost * (1 + 1e-6), best.cost_bound) << text;
     return true;
   };
   tally count;
   spoil(
-      600, random, [&](int) { return moves_json(f, best, 1); }, judge, count);
+      600, random, [&](int) { return plan_json(f, best, 1); }, judge, count);
   EXPECT_GT(count.refused, 100);
   EXPECT_GT(count.right, 20);
   EXPECT_GT(count.wrong, 20);
@@ -217,17 +204,17 @@ TEST_F(files, spoiled_plans_with_moves_are_refused_or_judged) {
 TEST_F(files, spoiled_orders_are_refused_or_judged) {
   std::mt19937 random{4};
   const problem_file f = read_problem(file("problem", with_dimensions));
-  const auto best = plan::solve_symbolic(f.problem, *f.symbolic).value();
+  const auto best = plan::solve(f.problem).value();
   const auto judge = [&](const std::string& path, const std::string& text) {
     problem_file under = f;
-    const plan::symbolic_plan back = read_symbolic_plan(path, under);
-    if (plan::verify(under.problem, back.most) || plan::verify(under.problem, *f.symbolic, back)) return false;
-    EXPECT_GE(back.most.arena(), best.most.lower_bound()) << text;
+    const plan::plan back = read_plan(path, under);
+    if (plan::verify(under.problem, back)) return false;
+    EXPECT_GE(back.arena(), best.lower_bound()) << text;
     return true;
   };
   tally count;
   spoil(
-      1000, random, [&](int) { return symbolic_plan_json(f, best, 1); }, judge, count);
+      1000, random, [&](int) { return plan_json(f, best, 1); }, judge, count);
   EXPECT_GT(count.refused, 100);
   EXPECT_GT(count.right, 20);
   EXPECT_GT(count.wrong, 20);

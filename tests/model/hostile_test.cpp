@@ -5,9 +5,8 @@
 
 #include "berth/model/ggml_trace.hpp"
 #include "berth/model/input_error.hpp"
-#include "berth/model/moves_file.hpp"
+#include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
-#include "berth/model/symbolic_file.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "support/memory_limit.hpp"
@@ -104,10 +103,10 @@ TEST_F(hostile_file, an_order_with_repetitions) {
       R"({"arena_bytes":4,"lower_bound":4,"buffers":[{"id":"a","offset":0,"size":2,"supports":[]},)"
       R"({"id":"b","offset":2,"size":2,"supports":[)" +
       repeated(R"("a",)", 30000) + R"("a"]}],"order":[)" + repeated(R"("b",)", 30000) + R"("a"]})";
-  const plan::symbolic_plan back = read_symbolic_plan(packed("plan", plan), f);
+  const plan::plan back = read_plan(packed("plan", plan), f);
   EXPECT_EQ(back.order.size(), 30001u);
   EXPECT_EQ(back.supports.size(), 30001u);
-  EXPECT_STREQ(plan::verify(f.problem, *f.symbolic, back)->rule, "not every buffer has one place in the order");
+  EXPECT_STREQ(plan::verify(f.problem, back)->rule, "not every buffer has one place in the order");
 }
 
 // Each exclusive pin is kept apart from every buffer; each pair of colocated buffers joins two groups.
@@ -155,13 +154,13 @@ TEST_F(hostile_file, a_buffer_that_moves_all_the_time) {
   const std::string plan = R"({"optimal":false,"arena_bytes":2,"lower_bound":1,"access_time":1,"stall_time":1,)"
                            R"("copied_bytes":1,"cost_bound":1,"buffers":[)" +
                            stays + "],\"moves\":[" + moves + "]}";
-  const plan::moves_plan back = read_moves_plan(file("plan", plan), f);
+  const plan::plan back = read_plan(file("plan", plan), f);
   ASSERT_EQ(back.moves.size(), static_cast<std::size_t>(n - 1));
   for (plan::index m = 0; m + 1 < n; ++m) {
     ASSERT_EQ(back.moves[m].from, m);
     ASSERT_EQ(back.moves[m].to, m + 1);
   }
-  const auto found = plan::verify(f.problem, *f.traffic, back);
+  const auto found = plan::verify(f.problem, back);
   ASSERT_TRUE(found);
   EXPECT_STREQ(found->rule, "the access time is not what the plan says");
 }

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "berth/model/input_error.hpp"
-#include "berth/plan/moves.hpp"
 #include "model/files/readers.hpp"
 #include "model/tflite_maker.hpp"
 
@@ -86,17 +85,17 @@ TEST(place_in, a_problem_without_uses_is_written_and_read_once) {
   problem_file file =
       file_of({{.name = "x", .size = 8, .live = {0, 4}}, {.name = "y", .size = 4, .lifetimes = {{0, 1}, {2, 5}}}});
   place_in(file, std::vector{made("fast", 8, 4), made("slow", 100, 1)}, true);
-  const auto& uses = file.traffic->uses;
-  ASSERT_EQ(uses[0].size(), 2u);
-  EXPECT_TRUE(uses[0][0].write);
-  EXPECT_EQ(uses[0][1].at, 3);
-  EXPECT_FALSE(uses[0][1].write);
-  ASSERT_EQ(uses[1].size(), 3u);  // a lifetime of one tick is written only
-  EXPECT_EQ(uses[1][2].at, 4);
+  const auto &x = file.problem.buffers[0].uses, &y = file.problem.buffers[1].uses;
+  ASSERT_EQ(x.size(), 2u);
+  EXPECT_TRUE(x[0].write);
+  EXPECT_EQ(x[1].at, 3);
+  EXPECT_FALSE(x[1].write);
+  ASSERT_EQ(y.size(), 3u);  // a lifetime of one tick is written only
+  EXPECT_EQ(y[2].at, 4);
   EXPECT_DOUBLE_EQ(slowest_access(file), 8 + 8 + 4 + 4 + 4);
-  ASSERT_EQ(file.traffic->links.size(), 2u);
-  EXPECT_EQ(file.traffic->links[0].bandwidth, 1);
-  EXPECT_EQ(file.traffic->links[0].latency, 4);
+  ASSERT_EQ(file.problem.links.size(), 2u);
+  EXPECT_EQ(file.problem.links[0].bandwidth, 1);
+  EXPECT_EQ(file.problem.links[0].latency, 4);
   EXPECT_NO_THROW(require_valid(file));
   EXPECT_EQ(reason_without_plan(file), "");
 }
@@ -115,12 +114,12 @@ TEST(place_in, weights_begin_at_home_and_come_by_copies) {
   EXPECT_EQ(file.problem.buffers[w].name, "weights");
   EXPECT_EQ(file.problem.buffers[w].live, (plan::interval{0, 3}));
   EXPECT_EQ(file.problem.buffers[w].memories, (std::vector<plan::index>{1, 0, 2}));
-  ASSERT_EQ(file.traffic->uses[w].size(), 2u);
-  EXPECT_EQ(file.traffic->uses[w][0].memory, 1u);
-  EXPECT_EQ(file.traffic->uses[w][1].touched, 64);
+  ASSERT_EQ(file.problem.buffers[w].uses.size(), 2u);
+  EXPECT_EQ(file.problem.buffers[w].uses[0].memory, 1u);
+  EXPECT_EQ(file.problem.buffers[w].uses[1].touched, 64);
   EXPECT_EQ(file.problem.buffers[0].memories, (std::vector<plan::index>{0, 2}));
-  for (const plan::link& l : file.traffic->links) EXPECT_NE(l.to, 1u);  // flash is not written
-  const auto& h = file.traffic->uses[2];
+  for (const plan::link& l : file.problem.links) EXPECT_NE(l.to, 1u);  // flash is not written
+  const auto& h = file.problem.buffers[2].uses;
   ASSERT_EQ(h.size(), 2u);
   EXPECT_TRUE(h[0].write);
   EXPECT_EQ(h[0].at, 1);
@@ -137,7 +136,7 @@ TEST(place_in, weights_of_one_buffer_count_once_and_unread_ones_not_at_all) {
   m.operators[1].first.push_back(5);
   const problem_file file = read_tflite("m.tflite", m.bytes(), {}, reads::uses);
   ASSERT_EQ(file.weights.size(), 1u);
-  const auto& uses = file.traffic->uses[file.weights[0]];
+  const auto& uses = file.problem.buffers[file.weights[0]].uses;
   ASSERT_EQ(uses.size(), 2u);
   EXPECT_EQ(uses[0].at, 1);
   EXPECT_EQ(uses[1].at, 2);
@@ -176,7 +175,10 @@ TEST(place_in, refuses_problems_with_memories_of_their_own) {
   EXPECT_NE(complaint([](problem_file& f) { f.problem.memories = {{.name = "m"}}; }).find("pools"), std::string::npos);
   EXPECT_NE(complaint([](problem_file& f) { f.problem.capacity = 8; }).find("capacity"), std::string::npos);
   EXPECT_NE(complaint([](problem_file& f) { f.problem.conflicts.emplace(); }).find("conflicts"), std::string::npos);
-  EXPECT_NE(complaint([](problem_file& f) { f.symbolic.emplace(); }).find("dimensions"), std::string::npos);
+  EXPECT_NE(complaint([](problem_file& f) {
+              f.problem.dimensions = {{"n", 1, 2}};
+            }).find("dimensions"),
+            std::string::npos);
   EXPECT_EQ(complaint([](problem_file&) {}), "");
 }
 
@@ -195,10 +197,9 @@ TEST(problem_json, is_read_as_the_same_problem) {
                            {.name = "n", .cost = 1. / 3}};
   file.problem.separations = {{0, 1}};
   file.problem.reuse_penalties = {{1, 2, 0.7}};
-  file.traffic.emplace();
-  file.traffic->uses = {{{.at = -3, .touched = 1e17 / 3, .write = true}, {.at = 1, .memory = 0}}, {}, {}, {}};
-  file.traffic->links = {{.from = 0, .to = 1, .bandwidth = 0.3, .latency = 1e-9}};
-  file.traffic->steps = {{0, 0.25}, {3, 1}};
+  file.problem.buffers[0].uses = {{.at = -3, .touched = 1e17 / 3, .write = true}, {.at = 1, .memory = 0}};
+  file.problem.links = {{.from = 0, .to = 1, .bandwidth = 0.3, .latency = 1e-9}};
+  file.problem.steps = {{0, 0.25}, {3, 1}};
   require_valid(file);
   const std::string text = problem_json(file);
   const problem_file again = read_problem_json("problem", text);
@@ -207,9 +208,6 @@ TEST(problem_json, is_read_as_the_same_problem) {
   for (plan::index i = 0; i < 4; ++i) EXPECT_EQ(again.problem.footprint(i), file.problem.footprint(i));
   file.problem.buffers[3].tail_pad = 31;
   EXPECT_THROW((void)problem_json(file), input_error);  // no rules have such a pad
-  file.problem.buffers.pop_back();
-  file.symbolic.emplace();
-  EXPECT_THROW((void)problem_json(file), input_error);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
-#include "berth/model/symbolic_file.hpp"
-
 #include <gtest/gtest.h>
 
 #include "berth/model/input_error.hpp"
+#include "berth/model/plan_file.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/files/size_expression.hpp"
@@ -72,15 +71,15 @@ class symbolic_files : public testing::Test {
 TEST_F(symbolic_files, sizes_are_those_at_the_largest_values) {
   const problem_file f = read(R"("buffers":[{"id":"x","size":"4*n*n + 2","lower":0,"upper":1},
 {"id":"y","size":7,"lower":0,"upper":1}])");
-  ASSERT_TRUE(f.symbolic);
+  ASSERT_EQ(f.problem.dimensions.size(), 1u);
   EXPECT_EQ(f.problem.buffers[0].size, 4u * 81 + 2);
   EXPECT_EQ(f.problem.buffers[1].size, 7u);
   const bytes one[] = {1};
-  EXPECT_EQ(plan::at_values(f.problem, *f.symbolic, one)->buffers[0].size, 6u);
+  EXPECT_EQ(plan::at_values(f.problem, one)->buffers[0].size, 6u);
   // Without dimensions nothing has changed.
   const problem_file plain = read_problem(
       file("plain", R"({"format":"berth-problem/1","buffers":[{"id":"x","size":4,"lower":0,"upper":1}]})"));
-  EXPECT_FALSE(plain.symbolic);
+  EXPECT_TRUE(plain.problem.dimensions.empty());
 }
 
 TEST_F(symbolic_files, wrong_ones_name_line_and_reason) {
@@ -113,20 +112,20 @@ TEST_F(symbolic_files, plans_come_back_as_they_were_written) {
   problem_file f = read(R"("size_granularity":8,"buffers":[
 {"id":"x","size":"4*n","lower":0,"upper":2},{"id":"y","size":"n","lower":1,"upper":4,"alignment":64},
 {"id":"z","size":40,"lifetimes":[[0,1],[3,4]]}],"separations":[["x","z"]])");
-  const plan::symbolic_plan wrote = *plan::solve_symbolic(f.problem, *f.symbolic);
-  const std::string text = symbolic_plan_json(f, wrote, 0);
-  const plan::symbolic_plan read = read_symbolic_plan(file("plan", text), f);
+  const plan::plan wrote = *plan::solve(f.problem);
+  const std::string text = plan_json(f, wrote, 0);
+  const plan::plan read = read_plan(file("plan", text), f);
   EXPECT_EQ(read.order, wrote.order);
-  EXPECT_EQ(read.first, wrote.first);
+  EXPECT_EQ(read.first_support, wrote.first_support);
   EXPECT_EQ(read.supports, wrote.supports);
-  EXPECT_EQ(read.most.offsets, wrote.most.offsets);
-  EXPECT_FALSE(plan::verify(f.problem, *f.symbolic, read));
+  EXPECT_EQ(read.offsets, wrote.offsets);
+  EXPECT_FALSE(plan::verify(f.problem, read));
 
   const auto complaint_of = [&](const std::string& from, const std::string& to) -> std::string {
     std::string changed = text;
     changed.replace(changed.find(from), from.size(), to);
     try {
-      auto found = plan::verify(f.problem, *f.symbolic, read_symbolic_plan(file("plan", changed), f));
+      auto found = plan::verify(f.problem, read_plan(file("plan", changed), f));
       return found ? found->rule : "";
     } catch (const input_error& e) {
       return std::string{e.what()}.substr(folder_.path("").size());

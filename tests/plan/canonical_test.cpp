@@ -8,12 +8,11 @@
 #include <numeric>
 #include <string>
 
-#include "berth/plan/replan.hpp"
 #include "berth/plan/solve.hpp"
-#include "berth/plan/tiers.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/dense_set.hpp"
 #include "plan/generate.hpp"
+#include "plan/model/within.hpp"
 
 namespace berth::plan {
 namespace {
@@ -142,8 +141,8 @@ TEST(canonical, touched_bytes_follow_their_buffers) {
   p.add({.size = 10, .live = {4, 6}});
   p.add({.size = 10, .live = {0, 5}});
   const std::vector<double> touched{100, 1};
-  const tier_plan got = *solve_tiers(p, touched);
-  EXPECT_EQ(got.layout.memory_of, (std::vector<index>{0, 1}));
+  const plan got = *solve_within(p, {}, {}, touched);
+  EXPECT_EQ(got.memory_of, (std::vector<index>{0, 1}));
 }
 
 // The bound and culprit are named as the caller numbers buffers.
@@ -157,6 +156,10 @@ TEST(canonical, a_reason_names_the_callers_buffer) {
   EXPECT_EQ(got.culprit, 1U);
 }
 
+former_places places_of(const plan& before) {
+  return {.offsets = {before.offsets.begin(), before.offsets.end()}};
+}
+
 // A former plan that still holds is a candidate.
 TEST(monotone, shrinking_one_buffer_never_raises_the_arena) {
   for (const std::uint64_t seed : {4U, 5U, 6U}) {
@@ -167,8 +170,8 @@ TEST(monotone, shrinking_one_buffer_never_raises_the_arena) {
       problem q = p;
       buffer& b = q.buffers[from.below(q.buffers.size())];
       b.size -= from.below(b.size);
-      const std::vector<std::optional<bytes>> old{before.offsets.begin(), before.offsets.end()};
-      EXPECT_LE(replan(q, old, {.node_limit = 200})->layout.arena(), before.arena()) << "seed " << seed;
+      former_places old = places_of(before);
+      EXPECT_LE(solve(q, {.node_limit = 200, .former = &old})->arena(), before.arena()) << "seed " << seed;
     }
   }
 }
@@ -176,12 +179,16 @@ TEST(monotone, shrinking_one_buffer_never_raises_the_arena) {
 TEST(monotone, nothing_moves_for_less_than_the_tolerance) {
   problem p = dense(7, 80);
   const plan before = *solve(p, {.work = effort::fast});
-  const std::vector<std::optional<bytes>> old{before.offsets.begin(), before.offsets.end()};
-  const replanned all = *replan(p, old, {.node_limit = 2000}, {}, {}, 1.0);
+  former_places old = places_of(before);
+  const options keeping{.node_limit = 2000, .former = &old};
+  old.tolerance = 1;
+  const plan all = *solve(p, keeping);
   EXPECT_EQ(all.moved, 0U);
-  EXPECT_EQ(all.layout.arena(), before.arena());
-  EXPECT_LE(replan(p, old, {.node_limit = 2000})->layout.arena(), all.layout.arena());
-  EXPECT_FALSE(replan(p, old, {}, {}, {}, -0.5));
+  EXPECT_EQ(all.arena(), before.arena());
+  old.tolerance = 0;
+  EXPECT_LE(solve(p, keeping)->arena(), all.arena());
+  old.tolerance = -0.5;
+  EXPECT_FALSE(solve(p, keeping));
 }
 
 // One buffer that grows moves a few others, not half of them.
@@ -189,9 +196,10 @@ TEST(monotone, a_buffer_that_grows_moves_few) {
   for (const std::uint64_t seed : {8U, 9U, 10U}) {
     problem p = dense(seed, 100);
     const plan before = *solve(p, {.node_limit = 2000});
-    const std::vector<std::optional<bytes>> old{before.offsets.begin(), before.offsets.end()};
+    former_places old = places_of(before);
     p.buffers[50].size += 40;
-    const replanned now = *replan(p, old, {.node_limit = 2000}, {}, {}, 0.25);
+    old.tolerance = 0.25;
+    const plan now = *solve(p, {.node_limit = 2000, .former = &old});
     EXPECT_LE(now.moved, 10U) << "seed " << seed;
   }
 }

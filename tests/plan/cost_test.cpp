@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "berth/plan/moves.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/dense_set.hpp"
 #include "plan/model/conflicts.hpp"
@@ -193,43 +192,39 @@ TEST(cost, of_the_check_of_a_bound_beside_many_reserved_ranges_is_no_product_of_
 // Heights that never change are not kept by tick.
 TEST(cost, of_pinned_buffers_in_plans_with_moves_is_no_square_of_them) {
   problem p;
-  traffic t;
   p.memories = {{.name = "fast"}, {.name = "slow", .cost = 1}};
-  t.links = {{.from = 1, .to = 0}};
+  p.links = {{.from = 1, .to = 0}};
   for (index i = 0; i < 5000; ++i) {
-    p.add({.size = 64, .live = {0, 20'000}, .offset = bytes{i} * 64});
-    t.uses.push_back({{.at = 3 * tick{i}, .touched = 10}});
+    p.add({.size = 64, .live = {0, 20'000}, .offset = bytes{i} * 64, .uses = {{.at = 3 * tick{i}, .touched = 10}}});
   }
   const std::size_t before = held;
   most_held = before;
-  const auto answer = solve_moves(p, t, {.work = effort::fast});
-  ASSERT_TRUE(answer && answer->layout.has_offsets());
-  EXPECT_EQ(answer->cost(), 0);
+  const auto answer = solve(p, {.work = effort::fast});
+  ASSERT_TRUE(answer && answer->has_offsets());
+  EXPECT_EQ(answer->cost, 0);
   EXPECT_LE(most_held - before, 50 * megabyte);
 }
 
 // Ticks that are far apart have one period for each memory between them.
 TEST(cost, of_moves_among_many_memories_is_bounded) {
   problem p;
-  traffic t;
   for (int m = 0; m < 200; ++m) p.memories.push_back({.capacity = 100, .cost = 1.0 + m});
-  t.links = {{.from = 1, .to = 0}};
+  p.links = {{.from = 1, .to = 0}};
   for (tick i = 0; i < 3000; ++i) {
-    p.add({.size = 60, .live = {1000 * i, 1000 * i + 1500}});
-    t.uses.push_back({{.at = 1000 * i, .touched = 10}});
+    p.add({.size = 60, .live = {1000 * i, 1000 * i + 1500}, .uses = {{.at = 1000 * i, .touched = 10}}});
   }
   const std::size_t before = held;
   most_held = before;
-  const auto answer = solve_moves(p, t, {.work = effort::fast});
-  ASSERT_TRUE(answer && answer->layout.has_offsets());
+  const auto answer = solve(p, {.work = effort::fast});
+  ASSERT_TRUE(answer && answer->has_offsets());
   EXPECT_TRUE(answer->moves.empty());
-  EXPECT_EQ(answer->cost(), *answer->unmoved);
-  EXPECT_EQ(answer->bound, 30'000) << "each in the cheapest";
+  EXPECT_EQ(answer->cost, *answer->unmoved);
+  EXPECT_EQ(answer->cost_bound, 30'000) << "each in the cheapest";
   EXPECT_LE(most_held - before, 300 * megabyte);
-  t.uses[7] = {{.at = 7000, .memory = 0}, {.at = 7001, .memory = 1}};  // a plan without moves there is not
-  const auto none = solve_moves(p, t, {.work = effort::fast});
+  p.buffers[7].uses = {{.at = 7000, .memory = 0}, {.at = 7001, .memory = 1}};  // a plan without moves there is not
+  const auto none = solve(p, {.work = effort::fast});
   ASSERT_TRUE(none);
-  EXPECT_EQ(none->layout.reason, "there are too many memories and ticks to look for moves");
+  EXPECT_EQ(none->reason, "there are too many memories and ticks to look for moves");
 }
 
 }  // namespace

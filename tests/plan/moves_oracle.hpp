@@ -9,14 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "berth/plan/moves.hpp"
+#include "berth/plan/solve.hpp"
 
 namespace berth::plan::moves_oracle {
-
-struct whole_problem {
-  problem base;
-  traffic moves;
-};
 
 // A stay in one way for a buffer to live; `from` is the stay copied, or -1.
 struct piece {
@@ -27,12 +22,12 @@ struct piece {
 using way = std::vector<piece>;
 
 struct ways_of_buffer {
-  const whole_problem& p;
+  const problem& p;
   index buffer;
   std::vector<way> found;
 
   bool served(const way& w, tick at) const {
-    for (const use& u : p.moves.uses[buffer]) {
+    for (const use& u : p.buffers[buffer].uses) {
       if (u.at != at) continue;
       bool ok = false;
       int live = 0;
@@ -48,7 +43,7 @@ struct ways_of_buffer {
 
   // Decides tick by tick which stays end and which copies start; an open stay has upper at the end of the life.
   void go(way w, tick at) {
-    const interval live = p.base.buffers[buffer].live;
+    const interval live = p.buffers[buffer].live;
     if (at == live.upper) {
       found.push_back(std::move(w));
       return;
@@ -76,7 +71,7 @@ struct ways_of_buffer {
   }
 
   void start_copies(const way& w, tick at, index to) {
-    if (to == p.base.memories.size()) {
+    if (to == p.memories.size()) {
       if (served(w, at)) go(w, at + 1);
       return;
     }
@@ -84,11 +79,11 @@ struct ways_of_buffer {
     for (const piece& s : w) {
       if (s.memory == to && s.upper > at) return;
     }
-    const interval live = p.base.buffers[buffer].live;
+    const interval live = p.buffers[buffer].live;
     if (at == live.lower) return;  // it may as well have been born there, or where it must be it is not changed yet
     for (std::size_t k = 0; k < w.size(); ++k) {
       if (w[k].ready > at || w[k].upper <= at || w[k].lower == at) continue;
-      const bool linked = std::any_of(p.moves.links.begin(), p.moves.links.end(),
+      const bool linked = std::any_of(p.links.begin(), p.links.end(),
                                       [&](const link& l) { return l.from == w[k].memory && l.to == to; });
       if (!linked) continue;
       for (tick ready = at + 1; ready < live.upper; ++ready) {
@@ -100,18 +95,18 @@ struct ways_of_buffer {
   }
 };
 
-inline double use_time(const whole_problem& p, const use& u, const way& w) {
+inline double use_time(const problem& p, const use& u, const way& w) {
   double least = std::numeric_limits<double>::infinity();
   for (const piece& s : w) {
     if (u.at >= s.ready && u.at < s.upper && (!u.memory || *u.memory == s.memory)) {
-      least = std::min(least, u.touched * p.base.memories[s.memory].cost);
+      least = std::min(least, u.touched * p.memories[s.memory].cost);
     }
   }
   return least;
 }
 
-// As moves.hpp says it: access time and stall.
-inline double cost_of(const whole_problem& p, const std::vector<way>& ways) {
+// As plan.hpp says it: access time and stall.
+inline double cost_of(const problem& p, const std::vector<way>& ways) {
   struct transfer {
     tick start, due;
     index buffer;
@@ -121,20 +116,20 @@ inline double cost_of(const whole_problem& p, const std::vector<way>& ways) {
   std::vector<transfer> all;
   tick first = std::numeric_limits<tick>::max(), last = std::numeric_limits<tick>::min();
   for (index i = 0; i < ways.size(); ++i) {
-    first = std::min(first, p.base.buffers[i].live.lower);
-    last = std::max(last, p.base.buffers[i].live.upper);
+    first = std::min(first, p.buffers[i].live.lower);
+    last = std::max(last, p.buffers[i].live.upper);
     for (const piece& s : ways[i]) {
       if (s.from < 0) continue;
       const index from = ways[i][static_cast<std::size_t>(s.from)].memory;
       std::size_t l = 0;
-      while (p.moves.links[l].from != from || p.moves.links[l].to != s.memory) ++l;
+      while (p.links[l].from != from || p.links[l].to != s.memory) ++l;
       all.push_back({s.lower, s.ready, i, l});
     }
   }
   std::sort(all.begin(), all.end(), [](const transfer& a, const transfer& b) {
     return std::tie(a.start, a.due, a.buffer) < std::tie(b.start, b.due, b.buffer);
   });
-  std::vector<double> free(p.moves.links.size(), 0);
+  std::vector<double> free(p.links.size(), 0);
   double clock = 0, stall = 0, access = 0;
   for (tick at = first; at <= last; ++at) {
     double begin = clock;
@@ -145,16 +140,15 @@ inline double cost_of(const whole_problem& p, const std::vector<way>& ways) {
     clock = begin;
     for (transfer& c : all) {
       if (c.start != at) continue;
-      const link& l = p.moves.links[c.link];
-      c.done =
-          std::max(clock, free[c.link]) + l.latency + static_cast<double>(p.base.buffers[c.buffer].size) / l.bandwidth;
+      const link& l = p.links[c.link];
+      c.done = std::max(clock, free[c.link]) + l.latency + static_cast<double>(p.buffers[c.buffer].size) / l.bandwidth;
       free[c.link] = c.done;
     }
-    for (const step& s : p.moves.steps) {
+    for (const step& s : p.steps) {
       if (s.at == at) clock += s.duration;
     }
     for (index i = 0; i < ways.size(); ++i) {
-      for (const use& u : p.moves.uses[i]) {
+      for (const use& u : p.buffers[i].uses) {
         if (u.at != at) continue;
         const double time = use_time(p, u, ways[i]);
         access += time;
@@ -174,7 +168,7 @@ inline std::vector<stay> stays_of(const std::vector<way>& ways) {
 }
 
 struct search {
-  const whole_problem& p;
+  const problem& p;
   std::vector<std::vector<way>> choices;
   std::vector<way> chosen;
   std::map<std::pair<index, tick>, bytes> live;
@@ -186,8 +180,8 @@ struct search {
     for (const piece& s : w) {
       for (tick at = s.lower; at < s.upper; ++at) {
         bytes& now = live[{s.memory, at}];
-        now = back ? now - p.base.footprint(i) : now + p.base.footprint(i);
-        const auto most = p.base.memories[s.memory].capacity;
+        now = back ? now - p.footprint(i) : now + p.footprint(i);
+        const auto most = p.memories[s.memory].capacity;
         fits &= !most || now <= *most;
       }
     }
@@ -199,7 +193,7 @@ struct search {
     if (i == choices.size()) {
       const double cost = cost_of(p, chosen);
       if (cost >= best) return;
-      const auto placed = solve(problem_of_stays(p.base, stays_of(chosen)));
+      const auto placed = solve(problem_of_stays(p, stays_of(chosen)));
       if (placed && placed->has_offsets()) best = cost;
       return;
     }
@@ -215,13 +209,13 @@ struct search {
 };
 
 // The least cost of any plan with moves; nothing where there is none, or (`*given_up`) too many to try.
-inline std::optional<double> least_cost(const whole_problem& p, double most_plans, bool* given_up) {
+inline std::optional<double> least_cost(const problem& p, double most_plans, bool* given_up) {
   search all{.p = p, .choices = {}, .chosen = {}, .live = {}};
   double plans = 1;
-  for (index i = 0; i < p.base.buffers.size(); ++i) {
+  for (index i = 0; i < p.buffers.size(); ++i) {
     ways_of_buffer ways{.p = p, .buffer = i, .found = {}};
-    const buffer& b = p.base.buffers[i];
-    for (index m = 0; m < p.base.memories.size(); ++m) {
+    const buffer& b = p.buffers[i];
+    for (index m = 0; m < p.memories.size(); ++m) {
       ways.go({{.memory = m, .lower = b.live.lower, .ready = b.live.lower, .upper = b.live.upper}}, b.live.lower);
     }
     plans *= static_cast<double>(ways.found.size());
@@ -235,29 +229,29 @@ inline std::optional<double> least_cost(const whole_problem& p, double most_plan
 }
 
 // Two or three buffers in two memories, a small fast one and a slow one.
-inline whole_problem small_problem(std::mt19937& random) {
+inline problem small_problem(std::mt19937& random) {
   const auto upto = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
-  whole_problem p;
-  p.base.memories = {{.name = "fast", .capacity = 2 + upto(4)}, {.name = "slow", .cost = 1.0 + upto(2)}};
-  if (upto(3) == 0) p.base.memories[1].capacity = 6 + upto(4);
-  if (upto(3) == 0) p.base.alignment = 2;
+  problem p;
+  p.memories = {{.name = "fast", .capacity = 2 + upto(4)}, {.name = "slow", .cost = 1.0 + upto(2)}};
+  if (upto(3) == 0) p.memories[1].capacity = 6 + upto(4);
+  if (upto(3) == 0) p.alignment = 2;
   const tick ticks = 4 + upto(3);
   for (tick at = 0; at < ticks; ++at) {
-    if (upto(3) != 0) p.moves.steps.push_back({at, static_cast<double>(upto(6))});
+    if (upto(3) != 0) p.steps.push_back({at, static_cast<double>(upto(6))});
   }
   for (unsigned k = 2 + upto(1); k > 0; --k) {
     const tick lower = upto(2), upper = std::min<tick>(ticks, lower + 2 + upto(4));
-    p.base.add({.size = 1 + upto(3), .live = {lower, upper}});
-    auto& uses = p.moves.uses.emplace_back();
+    p.add({.size = 1 + upto(3), .live = {lower, upper}});
+    auto& uses = p.buffers.back().uses;
     for (tick at = lower; at < upper; ++at) {
       if (at != lower && at != upper - 1 && upto(2) != 0) continue;
-      use u{.at = at, .touched = static_cast<double>(p.base.buffers.back().size), .write = at == lower || upto(3) == 0};
+      use u{.at = at, .touched = static_cast<double>(p.buffers.back().size), .write = at == lower || upto(3) == 0};
       if (upto(7) == 0) u.memory = upto(1);
       uses.push_back(u);
     }
   }
-  p.moves.links.push_back({.from = 1, .to = 0, .bandwidth = 1.0 + upto(3), .latency = 0.5 * upto(2)});
-  if (upto(3) != 0) p.moves.links.push_back({.from = 0, .to = 1, .bandwidth = 1.0 + upto(3), .latency = 0.5 * upto(2)});
+  p.links.push_back({.from = 1, .to = 0, .bandwidth = 1.0 + upto(3), .latency = 0.5 * upto(2)});
+  if (upto(3) != 0) p.links.push_back({.from = 0, .to = 1, .bandwidth = 1.0 + upto(3), .latency = 0.5 * upto(2)});
   return p;
 }
 

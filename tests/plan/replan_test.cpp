@@ -1,11 +1,10 @@
-#include "berth/plan/replan.hpp"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <random>
 #include <utility>
 
+#include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/brute_force.hpp"
 #include "plan/generate.hpp"
@@ -16,6 +15,12 @@ namespace {
 
 using old_offsets = std::vector<std::optional<bytes>>;
 
+result<plan> replan(const problem& p, const old_offsets& before, options o = {}) {
+  const former_places former{.offsets = before};
+  o.former = &former;
+  return solve(p, o);
+}
+
 TEST(replan, a_buffer_that_grows_takes_the_place_of_one) {
   problem p;
   for (int i = 0; i < 4; ++i) p.add({.size = 8, .live = {0, 10}});
@@ -24,13 +29,13 @@ TEST(replan, a_buffer_that_grows_takes_the_place_of_one) {
   const old_offsets before{8, 0, 24, 16, 0, 24};
   const auto same = replan(p, before);
   EXPECT_EQ(same->moved, 0u);
-  EXPECT_TRUE(same->fewest);
+  EXPECT_TRUE(same->moved_fewest);
   p.buffers[1].size = 16;
   const auto grown = replan(p, before);
-  EXPECT_EQ(grown->layout.arena(), 40u);
+  EXPECT_EQ(grown->arena(), 40u);
   EXPECT_EQ(grown->moved, 1u);
   EXPECT_EQ(grown->moved_bytes, 8u);
-  EXPECT_TRUE(grown->fewest);
+  EXPECT_TRUE(grown->moved_fewest);
 }
 
 TEST(replan, the_arena_comes_before_what_stays) {
@@ -38,9 +43,9 @@ TEST(replan, the_arena_comes_before_what_stays) {
   p.add({.size = 8, .live = {0, 1}});
   p.add({.size = 8, .live = {0, 1}});
   const auto answer = replan(p, old_offsets{0, 16});
-  EXPECT_EQ(answer->layout.arena(), 16u);
+  EXPECT_EQ(answer->arena(), 16u);
   EXPECT_EQ(answer->moved, 1u);
-  EXPECT_TRUE(answer->fewest);
+  EXPECT_TRUE(answer->moved_fewest);
 }
 
 TEST(replan, new_buffers_and_empty_ones_do_not_move) {
@@ -50,15 +55,26 @@ TEST(replan, new_buffers_and_empty_ones_do_not_move) {
   p.add({.size = 8, .live = {0, 1}});
   const auto answer = replan(p, old_offsets{40, 8, {}});
   EXPECT_EQ(answer->moved, 0u);
-  EXPECT_EQ(answer->layout.offsets, (std::vector<bytes>{0, 8, 0}));
+  EXPECT_EQ(answer->offsets, (std::vector<bytes>{0, 8, 0}));
 }
 
 TEST(replan, refuses_too_few_offsets) {
   problem p;
   p.add({.size = 8, .live = {0, 1}});
   EXPECT_FALSE(replan(p, {}));
-  const index none[] = {0, 0};
-  EXPECT_FALSE(replan(p, old_offsets{0}, {}, none));
+  const former_places two_memories{.offsets = {0}, .memory_of = {0, 0}};
+  EXPECT_FALSE(solve(p, {.former = &two_memories}));
+}
+
+TEST(replan, is_for_problems_whose_plan_is_one_place_a_buffer) {
+  problem p;
+  p.add({.size = 8, .live = {0, 1}});
+  p.dimensions = {{"n", 1, 2}};
+  EXPECT_FALSE(replan(p, {0}));
+  p.dimensions.clear();
+  p.memories.resize(2);
+  p.buffers[0].uses = {{.at = 0}};
+  EXPECT_FALSE(replan(p, {0}));
 }
 
 TEST(replan, one_change_in_a_large_problem_moves_little) {
@@ -77,7 +93,7 @@ TEST(replan, one_change_in_a_large_problem_moves_little) {
   p.add({.size = 640, .live = {100, 140}});
   const auto answer = replan(p, before, {.work = effort::fast});
   EXPECT_LE(answer->moved, 5u);
-  EXPECT_LE(answer->layout.arena(), solve(p, {.work = effort::fast})->arena());
+  EXPECT_LE(answer->arena(), solve(p, {.work = effort::fast})->arena());
 }
 
 // A new buffer's hint may be what keeps an old one from its place; fewest must not be said then.
@@ -88,7 +104,7 @@ TEST(replan, a_hint_of_a_new_buffer_proves_nothing) {
   p.add({.size = 1, .live = {2, 4}, .hint = 5});
   p.separations = {{0, 1}, {1, 2}};
   const auto answer = replan(p, old_offsets{0, 5, std::nullopt});
-  EXPECT_TRUE(!answer->fewest || answer->moved == 0);
+  EXPECT_TRUE(!answer->moved_fewest || answer->moved == 0);
 }
 
 // In an arena of the size given, the fewest buffers that have to move.
@@ -110,10 +126,10 @@ TEST(replan, an_empty_buffer_pinned_above_all_leaves_room_below) {
   problem p;
   p.add({.size = 1, .live = {0, 1}});
   p.add({.size = 0, .live = {0, 1}, .offset = 3});
-  const replanned answer = *replan(p, old_offsets{1, std::nullopt});
+  const plan answer = *replan(p, old_offsets{1, std::nullopt});
   EXPECT_EQ(answer.moved, 0U);
-  EXPECT_TRUE(answer.fewest);
-  EXPECT_EQ(answer.layout.arena(), 3U);
+  EXPECT_TRUE(answer.moved_fewest);
+  EXPECT_EQ(answer.arena(), 3U);
 }
 
 // Places that no plan within the capacity can keep.
@@ -130,9 +146,9 @@ TEST(replan, what_fits_a_capacity_fits_it_again) {
     p.capacity = solve(p, {.work = effort::fast})->arena();
     if (!solve(p, {.work = effort::fast})->has_offsets()) continue;
     const auto again = replan(p, before, {.work = effort::fast});
-    ASSERT_TRUE(again && again->layout.has_offsets()) << seed;
-    EXPECT_EQ(verify(p, again->layout), std::nullopt);
-    EXPECT_LE(again->layout.arena(), *p.capacity);
+    ASSERT_TRUE(again && again->has_offsets()) << seed;
+    EXPECT_EQ(verify(p, *again), std::nullopt);
+    EXPECT_LE(again->arena(), *p.capacity);
   }
 }
 
@@ -145,18 +161,18 @@ RC_GTEST_PROP(replan, agrees_with_the_exhaustive_oracle, ()) {
       before.push_back(generate::one_in(5) ? std::nullopt
                                            : std::optional<bytes>{*rc::gen::inRange<bytes>(0, b.size + 8)});
     }
-    const replanned answer = *replan(*p, before);
+    const plan answer = *replan(*p, before);
     const plan fresh = *solve(*p);
-    RC_ASSERT(answer.layout.status == fresh.status);
+    RC_ASSERT(answer.status == fresh.status);
     if (!fresh.has_offsets()) continue;
-    RC_ASSERT(answer.layout.arena() == fresh.arena());
-    RC_ASSERT(brute_force::accepts(*p, answer.layout));
+    RC_ASSERT(answer.arena() == fresh.arena());
+    RC_ASSERT(brute_force::accepts(*p, answer));
     if (!p->reuse_penalties.empty()) continue;  // they come before what stays
     const std::size_t fewest = fewest_moves(*p, before, fresh.arena());
     RC_ASSERT(answer.moved >= fewest);
-    if (answer.fewest) RC_ASSERT(answer.moved == fewest);
+    if (answer.moved_fewest) RC_ASSERT(answer.moved == fewest);
     RC_CLASSIFY(answer.moved == fewest, "fewest moved");
-    RC_CLASSIFY(answer.fewest, "and proved");
+    RC_CLASSIFY(answer.moved_fewest, "and proved");
   }
 }
 
@@ -167,10 +183,10 @@ RC_GTEST_PROP(replan, is_deterministic_and_sound_with_every_constraint, ()) {
   old_offsets before;
   for (std::size_t i = 0; i < p->buffers.size(); ++i) before.push_back(*rc::gen::inRange<bytes>(0, 60));
   for (const effort work : {effort::fast, effort::normal}) {
-    const replanned a = *replan(*p, before, {.work = work}), b = *replan(*p, before, {.work = work, .threads = 3});
-    RC_ASSERT(a.layout.offsets == b.layout.offsets && a.moved == b.moved);
-    if (!a.layout.has_offsets()) continue;
-    RC_ASSERT(!verify(*p, a.layout));
+    const plan a = *replan(*p, before, {.work = work}), b = *replan(*p, before, {.work = work, .threads = 3});
+    RC_ASSERT(a.offsets == b.offsets && a.moved == b.moved);
+    if (!a.has_offsets()) continue;
+    RC_ASSERT(!verify(*p, a));
   }
 }
 
@@ -193,7 +209,7 @@ TEST(replan, needs_no_more_than_a_plan_without_old_places) {
     if (seed % 2 == 0) p.max_slab = 15 + random() % 20;
     for (const effort work : {effort::fast, effort::normal}) {
       const options o{.work = work, .node_limit = 200};
-      ASSERT_LE(replan(p, before, o)->layout.arena(), solve(p, o)->arena()) << "seed " << seed;
+      ASSERT_LE(replan(p, before, o)->arena(), solve(p, o)->arena()) << "seed " << seed;
     }
   }
 }
@@ -205,7 +221,7 @@ TEST(replan, needs_no_more_than_a_plan_with_hints) {
     auto [p, before] = twelve_at_random(random);
     p.buffers[random() % 12].hint = random() % 50;
     const options o{.work = effort::fast};
-    ASSERT_LE(replan(p, before, o)->layout.arena(), solve(p, o)->arena()) << "seed " << seed;
+    ASSERT_LE(replan(p, before, o)->arena(), solve(p, o)->arena()) << "seed " << seed;
   }
 }
 

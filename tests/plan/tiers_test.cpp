@@ -1,18 +1,23 @@
-#include "berth/plan/tiers.hpp"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <limits>
 #include <random>
 
+#include "berth/plan/solve.hpp"
 #include "berth/plan/verify.hpp"
 #include "plan/brute_force.hpp"
 #include "plan/first_memory.hpp"
 #include "plan/generate.hpp"
+#include "plan/model/within.hpp"
 
 namespace berth::plan {
 namespace {
+
+// Solves with memories chosen by use.
+result<plan> solve_tiers(const problem& p, std::span<const double> touched) {
+  return solve_within(p, {}, {}, touched);
+}
 
 // A chain of tensors through a fast memory that holds one large or two small of them.
 TEST(tiers, the_most_used_bytes_are_fast) {
@@ -24,21 +29,10 @@ TEST(tiers, the_most_used_bytes_are_fast) {
   const double once[] = {10, 5, 5}, often[] = {10, 50, 5};
   const auto even = solve_tiers(p, once);
   EXPECT_EQ(even->cost, 10);
-  EXPECT_TRUE(even->least);
+  EXPECT_EQ(even->cost_bound, 10);
   const auto skewed = solve_tiers(p, often);
   EXPECT_EQ(skewed->cost, 10);
-  EXPECT_EQ(skewed->layout.memory_of, (std::vector<index>{1, 0, 0}));
-}
-
-TEST(tiers, says_what_is_wrong_with_the_costs) {
-  problem p;
-  p.add({.size = 10, .live = {0, 2}});
-  const double one[] = {1}, nan[] = {std::numeric_limits<double>::quiet_NaN()};
-  EXPECT_FALSE(solve_tiers(p, one));  // no memories
-  p.memories.resize(2);
-  EXPECT_TRUE(solve_tiers(p, one));
-  EXPECT_FALSE(solve_tiers(p, {}));
-  EXPECT_FALSE(solve_tiers(p, nan));
+  EXPECT_EQ(skewed->memory_of, (std::vector<index>{1, 0, 0}));
 }
 
 // Sums of live bytes that fit do not by address, and of hundreds of buffers no assignment is ever the right one.
@@ -54,8 +48,8 @@ TEST(tiers, a_slow_memory_without_end_takes_what_the_fast_one_cannot) {
       touched.push_back(static_cast<double>(p.buffers.back().size));
     }
     const auto got = solve_tiers(p, touched);
-    ASSERT_TRUE(got->layout.has_offsets()) << got->layout.reason;
-    EXPECT_EQ(verify(p, got->layout), std::nullopt);
+    ASSERT_TRUE(got->has_offsets()) << got->reason;
+    EXPECT_EQ(verify(p, *got), std::nullopt);
     EXPECT_LE(got->cost, first_memory::cost(p));
   }
 }
@@ -84,8 +78,8 @@ TEST(tiers, a_memory_of_slabs_that_takes_too_little_is_left_to_others) {
     touched.push_back(static_cast<double>(p.buffers.back().size));
   }
   const auto got = solve_tiers(p, touched);
-  ASSERT_TRUE(got->layout.has_offsets()) << got->layout.reason;
-  EXPECT_EQ(verify(p, got->layout), std::nullopt);
+  ASSERT_TRUE(got->has_offsets()) << got->reason;
+  EXPECT_EQ(verify(p, *got), std::nullopt);
   EXPECT_LE(got->cost, first_memory::cost(p)) << "which knows no slabs";
 }
 
@@ -96,9 +90,9 @@ TEST(tiers, a_bound_of_one_memory_whose_pins_clash_is_proved) {
   for (const bytes at : {12, 11, 15}) p.add({.size = 10, .live = {0, 5}, .offset = at});
   p.add({.size = 20, .live = {0, 5}});
   const auto got = solve_tiers(p, std::vector<double>(4, 1.0));
-  EXPECT_EQ(got->layout.status, status::infeasible);
-  EXPECT_EQ(got->layout.lower_bound(), 50);
-  EXPECT_EQ(verify_bound(p, 0, got->layout.proof), std::nullopt);
+  EXPECT_EQ(got->status, status::infeasible);
+  EXPECT_EQ(got->lower_bound(), 50);
+  EXPECT_EQ(verify_bound(p, 0, got->proof), std::nullopt);
 }
 
 double cost_of(const problem& p, const std::vector<double>& touched, const std::vector<brute_force::spot>& spots) {
@@ -118,18 +112,17 @@ RC_GTEST_PROP(tiers, agrees_with_the_exhaustive_oracle, ()) {
     brute_force::for_each_layout(*made, [&](const std::vector<brute_force::spot>& spots) {
       best = std::min(best, cost_of(*made, touched, spots));
     });
-    const tier_plan answer = *solve_tiers(*made, touched);
-    if (!answer.layout.has_offsets()) {
-      RC_ASSERT(answer.layout.status == status::unknown || !std::isfinite(best));
+    const plan answer = *solve_tiers(*made, touched);
+    if (!answer.has_offsets()) {
+      RC_ASSERT(answer.status == status::unknown || !std::isfinite(best));
       continue;
     }
-    const auto spots = brute_force::spots_of(*made, answer.layout);
+    const auto spots = brute_force::spots_of(*made, answer);
     RC_ASSERT(brute_force::allowed(*made, spots));
     RC_ASSERT(cost_of(*made, touched, spots) == answer.cost);
     RC_ASSERT(answer.cost >= best);
     RC_ASSERT(answer.cost_bound <= best);
-    RC_ASSERT(answer.least == (answer.cost_bound == answer.cost));
-    if (answer.least) RC_ASSERT(answer.cost == best);
+    if (answer.cost_bound == answer.cost) RC_ASSERT(answer.cost == best);
   }
 }
 

@@ -82,8 +82,8 @@ def with_dimensions():
 class Dimensions(unittest.TestCase):
     def test_one_plan_holds_at_every_value(self):
         p = with_dimensions()
-        s = berth.solve_symbolic(p)
-        self.assertIsNone(p.verify(s.plan))
+        s = p.solve()
+        self.assertIsNone(p.verify(s))
         self.assertEqual(sorted(s.order), [0, 1, 2, 3])
         make = random.Random(3)
         for _ in range(50):
@@ -94,8 +94,8 @@ class Dimensions(unittest.TestCase):
                 q.add(size, live)
             self.assertIsNone(q.verify(q.plan(offsets)))
             self.assertEqual(q.plan(offsets).arena, arena)
-            self.assertLessEqual(arena, s.plan.arena)
-        self.assertEqual(s.at(batch=32, seq=512)[0], s.plan.arena)
+            self.assertLessEqual(arena, s.arena)
+        self.assertEqual(s.at(batch=32, seq=512)[0], s.arena)
 
     def test_it_is_what_a_file_says(self):
         text = {
@@ -115,14 +115,16 @@ class Dimensions(unittest.TestCase):
                 json.dump(text, file)
             of_file = berth.read(path)
         for p in (with_dimensions(), pickle.loads(pickle.dumps(with_dimensions()))):
-            self.assertEqual(berth.solve_symbolic(of_file).order, berth.solve_symbolic(p).order)
-            said, told = (json.loads(berth.solve_symbolic(each).format()) for each in (of_file, p))
+            self.assertEqual(of_file.solve().order, p.solve().order)
+            said, told = (json.loads(each.format(each.solve())) for each in (of_file, p))
             self.assertEqual((said["dimensions"], said["buffers"]), (told["dimensions"], told["buffers"]))
-        self.assertIn("batch", berth.solve_symbolic(of_file).format("h"))
+        self.assertIn("batch", of_file.format(of_file.solve(), "h"))
+        s = of_file.solve()
+        self.assertEqual(pickle.loads(pickle.dumps(s)).at(batch=3, seq=5), s.at(batch=3, seq=5))
 
     def test_wrong_arguments(self):
         p = with_dimensions()
-        s = berth.solve_symbolic(p)
+        s = p.solve()
         for wrong in (
             lambda: p.add("4*width", (0, 1)),
             lambda: p.add("batch - 1", (0, 1)),
@@ -133,8 +135,8 @@ class Dimensions(unittest.TestCase):
             lambda: s.at(batch=1),
             lambda: s.at(batch=33, seq=1),
             lambda: s.at(batch=1, seq=1, width=1),
-            lambda: s.format("csv"),
-            lambda: berth.solve_symbolic(berth.Problem()),
+            lambda: p.format(s, "csv"),
+            lambda: berth.Problem().solve().at(batch=1),
         ):
             with self.assertRaises(berth.InputError):
                 wrong()
@@ -143,7 +145,7 @@ class Dimensions(unittest.TestCase):
         self.assertEqual(len(p), 4)
         p.add(8, (0, 1), offset=0)
         with self.assertRaises(berth.InputError):
-            berth.solve_symbolic(p)  # an order keeps no pins
+            p.solve()  # an order keeps no pins
 
 
 TRAFFIC = {
@@ -166,16 +168,35 @@ class Moves(unittest.TestCase):
             path = os.path.join(folder, "p.json")
             with open(path, "w") as file:
                 json.dump(TRAFFIC, file)
-            answer = berth.plan_moves(path)
-            self.assertLessEqual(answer["access_time"] + answer["stall_time"], answer["unmoved_time"])
-            self.assertTrue(answer["moves"])
-            self.assertEqual({b["id"] for b in answer["buffers"]}, {"a", "b"})
-            with self.assertRaisesRegex(berth.InputError, "plan_moves"):
-                berth.read(path)
-            with open(path, "w") as file:
-                file.write("id,lower,upper,size\nx,0,1,8\n")
-            with self.assertRaisesRegex(berth.InputError, "read"):
-                berth.plan_moves(path)
+            of_file = berth.read(path)
+        p = berth.Problem()
+        p.add_pool("fast", capacity=100, cost=0.01)
+        p.add_pool("slow", cost=1)
+        p.add_link("slow", "fast", 100)
+        p.add_link("fast", "slow", 100)
+        for name, live, uses in (("a", (0, 20), (0, 1)), ("b", (4, 30), (10, 25))):
+            buffer = p.add(100, live, id=name)
+            for at in reversed(uses):
+                p.add_use(buffer, at, 1000)
+        for each in (of_file, p):
+            plan = each.solve()
+            self.assertIsNone(each.verify(plan))
+            self.assertEqual(plan.cost, plan.access + plan.stall)
+            self.assertLessEqual(plan.cost_bound, plan.cost)
+            self.assertTrue(plan.moves)
+            self.assertEqual(len(plan.offsets), len(plan.stays))
+            self.assertEqual({stay[0] for stay in plan.stays}, {0, 1})
+            self.assertEqual((plan.stays, plan.moves), (of_file.solve().stays, of_file.solve().moves))
+            said = json.loads(each.format(plan))
+            self.assertLessEqual(said["cost"], said["unmoved_time"])
+            self.assertEqual({b["id"] for b in said["buffers"]}, {"a", "b"})
+            again = pickle.loads(pickle.dumps(plan))
+            self.assertEqual((again.stays, again.moves, again.cost), (plan.stays, plan.moves, plan.cost))
+            self.assertTrue(plan.to_html())
+        p.add_step(3, 2.5)
+        p.add_use(0, 25, 1)
+        with self.assertRaisesRegex(berth.InputError, "outside of its lifetime"):
+            p.solve()
 
 
 if __name__ == "__main__":

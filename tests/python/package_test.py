@@ -342,7 +342,7 @@ class Files(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "p.csv"
             path.write_text("id,lower,upper,size\nx,0,2,10\n")
-            for ask in (berth.read, berth.plan_moves, lambda p: berth.fit(p, memory=1, dims={"batch": (1, 2)})):
+            for ask in (berth.read, lambda p: berth.fit(p, memory=1, dims={"batch": (1, 2)})):
                 for wrong in (f"{path}\0.json", os.fsencode(path) + b"\0"):
                     with self.assertRaisesRegex(berth.InputError, "^path: it has a zero byte$"):
                         ask(wrong)

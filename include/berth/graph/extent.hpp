@@ -16,7 +16,7 @@
 
 #include "berth/core/bytes.hpp"
 #include "berth/graph/fault.hpp"
-#include "berth/plan/symbolic.hpp"
+#include "berth/plan/problem.hpp"
 
 namespace berth {
 

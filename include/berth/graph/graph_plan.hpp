@@ -20,6 +20,7 @@
 #include "berth/core/result.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/graph/liveness.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/rules/placement.hpp"
 
@@ -53,7 +54,7 @@ struct plan_provenance {
 struct open_plan {
   open_sizes sizes;
   graph_structure most;  // of the graph, at the largest values
-  plan::symbolic_evaluator order;
+  plan::evaluator order;
   std::vector<std::uint32_t> buffer_of;     // by value; no_buffer: none
   std::vector<std::uint32_t> workspace_of;  // by node
   std::vector<bytes> numbers;               // of the extents, at the present values

@@ -56,8 +56,9 @@ struct liveness {
 [[nodiscard]] liveness find_lifetimes(const graph_structure& g, const rules::placement& rules,
                                       reuse in_place = reuse::all);
 
-// Returns the sizes of the buffers of a graph with dimensions. Contract: `live` is of g.structure().
-[[nodiscard]] plan::symbolic_sizes sizes_of(const graph& g, const liveness& live);
+// Gives the problem the dimensions of the graph, and its buffers their sizes in them. Contract: `live` is of
+// g.structure().
+void set_dimensions(const graph& g, liveness& live);
 
 }  // namespace berth
 #pragma GCC visibility pop

@@ -60,7 +60,7 @@ struct hierarchy_memory {
 // Returns the memories of a target that a plan may use.
 [[nodiscard]] std::vector<hierarchy_memory> memories_of(const target& t);
 
-// Puts the problem into these memories: `file.problem.memories` and `file.traffic`.
+// Puts the problem into these memories: its memories, uses and links.
 // * Uses are those of the file (reads::uses). In a file without any, each buffer is written when a lifetime begins, and
 //   read at its last tick.
 // * Weights begin in the costliest memory that holds only weights, or else in the costliest memory; if they do not fit
@@ -76,7 +76,7 @@ void place_in(problem_file& file, std::span<const hierarchy_memory> memories, bo
 [[nodiscard]] std::string reason_without_plan(const problem_file& file);
 
 // Returns the access time if each buffer lay in the costliest memory that it may use, or stayed where a use demands it
-// first. Contract: file.traffic.
+// first. Contract: the problem has memories.
 [[nodiscard]] double slowest_access(const problem_file& file);
 
 }  // namespace berth::model

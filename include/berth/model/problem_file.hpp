@@ -27,9 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/plan/moves.hpp"
 #include "berth/plan/problem.hpp"
-#include "berth/plan/symbolic.hpp"
 
 namespace berth::model {
 
@@ -45,17 +43,16 @@ struct model_weight {
 
 struct problem_file {
   std::string path;
-  plan::problem problem;                         // buffer::name is the id in the file
-  std::vector<std::uint32_t> lines;              // by buffer: its line, or 0: none; empty where the format has none
-  bool numeric_ids = false;                      // ids were numbers: they are written as numbers again
-  std::optional<plan::symbolic_sizes> symbolic;  // sizes depend on dimensions: `problem` has them at the largest values
-  std::optional<plan::traffic> traffic;          // what moves between pools need, where the file speaks of it
-  std::vector<plan::index> weights;              // buffers that hold constants of a model; see reads::uses
-  std::string rules;                             // made stricter by these since: plans name them
-  std::vector<bytes> taken_over;                 // of a graph: sizes of values that lie in other values' buffers
-  std::vector<std::string> notes;                // what whoever reads the plan should know of how it was read
-  std::string kernels;                           // of a model that runs here: whose workspaces are among the buffers
-  bool counts_all = true;                        // false: a note names memory that is not counted; no plan is optimal
+  plan::problem problem;             // buffer::name is the id in the file; with dimensions, sizes are those
+                                     // at the largest values
+  std::vector<std::uint32_t> lines;  // by buffer: its line, or 0: none; empty where the format has none
+  bool numeric_ids = false;          // ids were numbers: they are written as numbers again
+  std::vector<plan::index> weights;  // buffers that hold constants of a model; see reads::uses
+  std::string rules;                 // made stricter by these since: plans name them
+  std::vector<bytes> taken_over;     // of a graph: sizes of values that lie in other values' buffers
+  std::vector<std::string> notes;    // what whoever reads the plan should know of how it was read
+  std::string kernels;               // of a model that runs here: whose workspaces are among the buffers
+  bool counts_all = true;            // false: a note names memory that is not counted; no plan is optimal
 };
 
 // Makes the problem obey the rules of this name besides its own (plan::make_stricter). Throws input_error: no such
@@ -71,7 +68,7 @@ void add_rules(problem_file& file, std::string_view name);
 // How much of a model is read:
 // * buffers: the values that share the arena.
 // * uses: also its constants, as buffers that live throughout, and the bytes that each step reads and writes, as
-//   problem_file::traffic. The states keep their memory (alias groups of one). This is for place_in() (memories.hpp).
+//   buffer::uses. The states keep their memory (alias groups of one). This is for place_in() (memories.hpp).
 // Other formats have no steps to read, so both are the same for them.
 enum class reads : bool { buffers, uses };
 

@@ -5,10 +5,17 @@
 // overlaps some interval of the other (or as `conflicts` says), or when they are separated. Members of one alias group
 // never conflict. Conflicting buffers must not share bytes.
 //
+// A problem may say more than that, and its plan then says more (plan.hpp):
+// * `dimensions`: sizes that are only known at run time. The plan is an order of the buffers (evaluate.hpp).
+// * `uses`, `steps` and `links`: buffers change their memory while they live (prefetch, evict). The plan has stays in
+//   memories and copies between them.
+//
 // The file form is berth-problem/1 (docs/plan.md); its fields have the meanings given here.
 #pragma once
 #pragma GCC visibility push(default)
 
+#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,6 +46,32 @@ struct interval {
   friend bool operator==(const interval&, const interval&) = default;
 };
 
+// A number known at run time only, and its bounds.
+struct dimension {
+  std::string name{};
+  bytes least = 0;
+  bytes most = 0;
+};
+
+// factor * the product of dimensions (by index; one may appear again).
+struct size_term {
+  bytes factor = 1;
+  std::vector<index> dimensions{};
+
+  friend bool operator==(const size_term&, const size_term&) = default;
+  friend auto operator<=>(const size_term&, const size_term&) = default;
+};
+
+// A buffer is read or written at a tick of its life. The stay with the cheapest memory of those ready then (and in
+// `memory`, if given) serves it.
+struct use {
+  tick at = 0;
+  double touched = 0;             // bytes read and written
+  bool write = false;             // every other stay of the buffer must have ended
+  std::optional<index> memory{};  // where the buffer must lie; by this, what comes in from or goes out to a memory
+                                  // (weights, outputs) is a use of no bytes at its life's end
+};
+
 struct buffer {
   std::string name{};                  // for people; need not be unique unless a file refers to it
   bytes size = 0;                      // 0 is allowed: such a buffer shares bytes with nobody
@@ -52,6 +85,8 @@ struct buffer {
   std::optional<index> alias_group{};  // any number below buffers.size(): its members share one base offset; sizes and
                                        // lifetimes stay each member's own
   std::vector<index> memories{};       // where it may live, in order of preference; empty: in any
+  std::vector<size_term> terms{};      // with dimensions: its size is their sum, and not `size`, unless this is empty
+  std::vector<use> uses{};             // in the order of their ticks
 };
 
 // One of several memories: a bank of SRAM, a device's DRAM.
@@ -61,6 +96,20 @@ struct memory {
   bytes alignment = 1;
   std::vector<std::pair<bytes, bytes>> reserved{};  // [lo, hi), in any order: nothing may be placed there
   double cost = 0;                                  // per byte touched; lower is better
+};
+
+// The program's work at a tick, which takes this long beside its uses.
+struct step {
+  tick at = 0;
+  double duration = 0;
+};
+
+// Copies go from one memory to another.
+struct link {
+  index from = 0;
+  index to = 0;
+  double bandwidth = 1;  // bytes a time unit
+  double latency = 0;    // time units
 };
 
 struct pair {
@@ -87,6 +136,9 @@ struct problem {
   std::optional<std::vector<pair>> conflicts{};  // replaces lifetimes
   std::vector<pair> separations{};               // never at common addresses, although never alive together
   std::vector<reuse_penalty> reuse_penalties{};
+  std::vector<dimension> dimensions{};
+  std::vector<step> steps{};  // in the order of their ticks, one a tick
+  std::vector<link> links{};  // one at most from any memory to any other
 
   problem() = default;
   explicit problem(const rules::placement& rules)
@@ -96,6 +148,12 @@ struct problem {
   index add(buffer b) {
     buffers.push_back(std::move(b));
     return static_cast<index>(buffers.size() - 1);
+  }
+
+  // Returns whether the plan has stays and moves. O(n).
+  [[nodiscard]] bool has_traffic() const noexcept {
+    return !steps.empty() || !links.empty() ||
+           std::any_of(buffers.begin(), buffers.end(), [](const buffer& b) { return !b.uses.empty(); });
   }
 
   // Returns the number that buffer i's offset is a multiple of, besides its memory's own alignment.
@@ -122,11 +180,19 @@ struct problem {
 
 // Checks every field. Alignments are >= 1. Lifetimes are not empty or reversed, unless `conflicts` replaces them.
 // Sizes, pins and their sum are below max_address, indices in range, pins aligned. A group has one pin at most and one
-// memory in common, and separations do not contradict it. Costs and weights are amounts. Exceeding a capacity is not
-// invalid: solve() answers infeasible.
+// memory in common, and separations do not contradict it. Costs, weights, times and touched bytes are amounts, and
+// bandwidths are at least 1 / max_amount. Exceeding a capacity is not invalid: solve() answers infeasible.
+//
+// These do not go together:
+// | with       | not                                                         | because |
+// |------------|-------------------------------------------------------------|-----------------------------------------|
+// | dimensions | memories, slabs, pins, hints, groups, penalties             | an order of the buffers cannot keep them
+// | | uses, ...  | dimensions, explicit conflicts; a problem without memories  | a stay is a range of ticks in a memory
+// |
 //
 // The error's number is the index of the culprit. The first word of its text names the vector: "buffer", "memory",
-// "conflict", "separation" or "penalty". With "problem" the number is the field's value. O(n log n).
+// "conflict", "separation", "penalty", "dimension", "step" or "link". With "problem" the number is the field's value.
+// O(n log n).
 [[nodiscard]] result<void> validate(const problem& p);
 
 }  // namespace berth::plan

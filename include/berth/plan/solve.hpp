@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "berth/core/result.hpp"
 #include "berth/plan/plan.hpp"
@@ -37,6 +38,14 @@ struct progress {
   std::atomic<std::uint64_t> work = 0;
 };
 
+// The places of the problem's buffers in a former plan; by buffer.
+struct former_places {
+  std::vector<std::optional<bytes>> offsets{};  // none: a new buffer
+  std::vector<index> memory_of{};               // empty: unknown
+  std::vector<index> slab_of{};                 // empty: unknown
+  double tolerance = 0;                         // 0 to 1, of the arena
+};
+
 struct options {
   effort work = effort::normal;
   std::uint64_t node_limit = 0;             // 0: the effort's own
@@ -47,6 +56,7 @@ struct options {
   // The reuse penalties come before the arena, which may then take the whole capacity. Without a capacity, with slabs
   // and at effort fast they come after it. On fixed hardware a smaller arena is worth nothing.
   bool penalty_first = false;
+  const former_places* former = nullptr;  // keeps buffers where they were: see below
 };
 
 // A stop or a deadline returns the best plan so far, within a tenth of a second for 100,000 buffers of one memory
@@ -56,8 +66,34 @@ struct options {
 // is `unknown` if that does not fit, or if memories have to be chosen and no choice was found to fit. The reason then
 // says that it was stopped.
 
-// Error: the problem does not pass validate(). An `internal` error means that a plan of ours did not pass verify():
-// please report it with its text and the problem. Infeasible and unknown are plans with that status.
+// Several memories. Each buffer lives in one memory for its whole life. The plan costs the least that is found: every
+// buffer costs its bytes times the cost of its memory. Without costs, buffers live in the memory that they name first.
+//
+// Uses, steps or links (plan.hpp). The plan costs at most as much as one in which each buffer stays in one memory,
+// which is a candidate. Under a deadline that candidate gets half of the time, as each stage takes half of the rest.
+// Alias groups, pinned buffers and buffers of several lifetimes stay in one memory. So do all if memories and links
+// times ticks exceed 2^24. A heuristic: `cost_bound` says how far from the least it may be. Effort counts
+// dynamic-programming steps.
+//
+// Dimensions. Plans at several values between the bounds. Takes the order with the smallest arena at the largest
+// values, then the least arenas over their bounds. Then moves buffers within the order while that gains (not with
+// effort fast). Its arena at the largest values is never above that of a plan for these values; other values have no
+// guarantee. Makes one plan a value (4 + 2 for each of up to four dimensions). Each order tried takes O(n log n +
+// conflicts and separations): some tens of milliseconds.
+//
+// A former plan. Keeps every buffer at its former offset if the arena allows it. The arena comes first: it is never
+// above that without a former plan by more than the tolerance. Then the number of buffers kept counts, whatever their
+// sizes. Hints of the problem count only for new buffers. The rules above choose each buffer's memory, and offsets are
+// kept in that memory. A buffer in another memory or slab than before counts as moved. The former plan is a candidate;
+// if it no longer fits, its repair by ejection chains is one. A candidate wins if it moves fewer buffers and its arena
+// is at most the tolerance above the new one. Shrinking a buffer so never raises the arena, and with a tolerance of
+// 0.01 no buffer moves to save less than a hundredth. effort::fast tries once to keep all offsets and places the rest
+// around them. Costs a solve() and the search for places; up to two with slabs, several memories, penalties or hints.
+// Not for a problem with dimensions, uses, steps or links.
+
+// Error: the problem does not pass validate(), or `former` does not fit it. An `internal` error means that a plan of
+// ours did not pass verify(): please report it with its text and the problem. Infeasible and unknown are plans with
+// that status.
 [[nodiscard]] result<plan> solve(const problem& p, const options& o = {});
 
 }  // namespace berth::plan

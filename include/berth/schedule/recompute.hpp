@@ -4,7 +4,7 @@
 // to a slow memory and in again. Either costs time, and lowers the live bytes between. One search chooses the values
 // and the ways, by bytes freed where too much is live, per cost. The cost is that of the nodes that run again, or the
 // time waited for copies (steps.hpp). A node that runs again may need operands whose producers run again in turn. One
-// start of the search comes from the planner of several memories (plan/moves.hpp), which only moves values and keeps
+// start of the search comes from the planner of several memories (plan/plan.hpp), which only moves values and keeps
 // the order.
 //
 // This is a heuristic. It keeps the budget, the steps have passed verify_steps(), and spending_of() counts the cost. It

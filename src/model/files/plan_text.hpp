@@ -3,15 +3,12 @@
 
 #include <charconv>
 #include <concepts>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "berth/model/problem_file.hpp"
-#include "berth/plan/moves.hpp"
 #include "berth/plan/plan.hpp"
-#include "berth/plan/symbolic.hpp"
 #include "model/files/json_fields.hpp"
 
 namespace berth::model {
@@ -33,17 +30,12 @@ void append_id(std::string& out, const problem_file& file, std::string_view id);
 // offsets are. Throws input_error if there is no such number.
 [[nodiscard]] bytes base_alignment(const problem_file& file);
 
-// Throws if a document says that it is something else than a plan.
-void require_plan(const json_value& root);
-
-// Makes the problem stricter by the rules of the plan `root`, and requires it to be valid then.
-void add_rules_of_plan(const json_value& root, problem_file& file);
-
-// Read a plan as read_plan(), read_moves_plan() and read_symbolic_plan() do, from a text. `path` is what errors name.
+// Reads a plan as read_plan() does, from a text. `path` is what errors name.
 [[nodiscard]] plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file);
-[[nodiscard]] plan::moves_plan read_moves_text(const std::string& path, std::string_view text, problem_file& file);
-[[nodiscard]] plan::symbolic_plan read_symbolic_text(const std::string& path, std::string_view text,
-                                                     problem_file& file);
+
+// Return the memory and the slab of buffer i. Contract: the plan has offsets.
+[[nodiscard]] plan::index memory_of(const plan::plan& answer, plan::index i);
+[[nodiscard]] plan::index slab_of(const plan::plan& answer, plan::index i);
 
 // Returns the fault of a plan with this size of buffer i.
 [[nodiscard]] std::string other_size(const problem_file& file, plan::index i, bytes said);
@@ -81,10 +73,7 @@ class c_names {
 // Returns a comment of C with the id, on a line of its own; empty if the id in capitals is the name.
 [[nodiscard]] std::string macro_comment(const std::string& id, std::string_view name);
 
-// Returns plan_json() with further keys, ",\"key\":value...": of the plan, and those that `more_of` appends to each
-// buffer.
-[[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms,
-                                    std::string_view more,
-                                    const std::function<void(std::string&, plan::index)>& more_of);
+// Returns plan_header() of a problem with dimensions.
+[[nodiscard]] std::string order_header(const problem_file& file, const plan::plan& answer, std::string_view prefix);
 
 }  // namespace berth::model

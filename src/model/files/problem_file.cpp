@@ -135,7 +135,7 @@ bytes no_reuse_bytes(const problem_file& file) noexcept {
 }
 
 void require_valid(const problem_file& file) {
-  const auto ok = file.traffic ? plan::validate(file.problem, *file.traffic) : plan::validate(file.problem);
+  const auto ok = plan::validate(file.problem);
   if (ok) return;
   const error& e = ok.error();
   const std::string_view what{e.what};
@@ -166,11 +166,11 @@ void require_valid(const problem_file& file) {
     throw input_error(file.path, "reuse penalty of" + pair_text(r.a, r.b));
   }
   if (kind == "step") {
-    throw input_error(file.path, "step at " + std::to_string(file.traffic->steps[e.number].at) +
+    throw input_error(file.path, "step at " + std::to_string(file.problem.steps[e.number].at) +
                                      std::string{what.substr(kind.size())});
   }
   if (kind == "link") {
-    const plan::link& l = file.traffic->links[e.number];
+    const plan::link& l = file.problem.links[e.number];
     throw input_error(file.path, "transfer from " + quote(file.problem.memories[l.from].name) + " to " +
                                      quote(file.problem.memories[l.to].name) + std::string{what.substr(kind.size())});
   }

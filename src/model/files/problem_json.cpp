@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "berth/model/input_error.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "model/files/checks.hpp"
 #include "model/files/dsa_json.hpp"
 #include "model/files/json_fields.hpp"
@@ -87,21 +88,19 @@ struct document_reader {
     plan::dimension d{v.at("name").as_id(), v.at("least").as_bytes(), v.at("most").as_bytes()};
     if (!is_dimension_name(d.name)) v.at("name").fail("is not a letter, then letters, digits and underscores");
     if (d.least > d.most) v.fail("its bounds are reversed");
-    if (!dimensions.emplace(d.name, static_cast<plan::index>(file.symbolic->dimensions.size())).second) {
+    if (!dimensions.emplace(d.name, static_cast<plan::index>(file.problem.dimensions.size())).second) {
       v.fail("a second dimension called " + quote(d.name));
     }
-    file.symbolic->dimensions.push_back(std::move(d));
+    file.problem.dimensions.push_back(std::move(d));
   }
 
   void read_size(const json_value& v, plan::buffer& b) {
-    if (!file.symbolic) {
+    if (file.problem.dimensions.empty() || v.is_number()) {
       b.size = v.as_bytes();
-    } else if (v.is_number()) {
-      file.symbolic->of.push_back({{v.as_bytes(), {}}});
     } else {
       auto parsed = parse_size(v.as_id(), dimensions);
       if (const auto* wrong = std::get_if<std::string>(&parsed)) v.fail(*wrong);
-      file.symbolic->of.push_back(std::get<0>(std::move(parsed)));
+      b.terms = std::get<0>(std::move(parsed));
     }
   }
 
@@ -115,9 +114,11 @@ struct document_reader {
       const char* key = b.offset ? "offset" : b.hint ? "hint" : b.alias_group ? "alias_group" : nullptr;
       if (key != nullptr) fail_at(i, std::string{key} + " is not supported with dimensions");
     }
-    auto largest = plan::at_most(file.problem, *file.symbolic);
+    const auto largest = plan::at_most(file.problem);
     if (!largest) fail_at(static_cast<plan::index>(largest.error().number), "its largest size exceeds 2^62 bytes");
-    file.problem = std::move(*largest);
+    for (plan::index i = 0; i < file.problem.buffers.size(); ++i) {
+      file.problem.buffers[i].size = largest->buffers[i].size;
+    }
   }
 
   [[noreturn]] void fail_at(plan::index i, const std::string& what) const {
@@ -205,7 +206,6 @@ struct document_reader {
       for (std::size_t k = 0; k < f->size(); ++k) read_pool(f->at(k));
     }
     if (const auto f = root.find("dimensions")) {
-      file.symbolic.emplace();
       for (std::size_t k = 0; k < f->size(); ++k) read_dimension(f->at(k));
     }
     const auto conflicts = root.find("conflicts");
@@ -227,7 +227,7 @@ struct document_reader {
         p.reuse_penalties.push_back({of.a, of.b, f->at(k).at(2).as_number()});
       }
     }
-    if (file.symbolic) read_sizes_at_most(root);
+    if (!p.dimensions.empty()) read_sizes_at_most(root);
   }
 };
 
@@ -250,7 +250,7 @@ problem_file read_problem_json(const std::string& path, std::string_view text) {
   document_reader reader;
   reader.file.path = path;
   reader.read(root, lines_of_elements(text, "buffers", 1));
-  reader.file.traffic = read_traffic(root, reader.file);
+  read_traffic(root, reader.file);
   return std::move(reader.file);
 }
 

@@ -21,15 +21,13 @@ class problem_writer {
     key("tail_pad", p_.tail_pad);
     if (p_.capacity) key("capacity", *p_.capacity);
     if (p_.max_slab) key("max_slab", *p_.max_slab);
-    if (file_.symbolic) {
-      list("dimensions", file_.symbolic->dimensions.size(), [&](std::size_t d) {
-        const plan::dimension& it = file_.symbolic->dimensions[d];
-        append_string(out_ += "{\"name\":", it.name);
-        key("least", it.least);
-        key("most", it.most);
-        out_ += '}';
-      });
-    }
+    list("dimensions", p_.dimensions.size(), [&](std::size_t d) {
+      const plan::dimension& it = p_.dimensions[d];
+      append_string(out_ += "{\"name\":", it.name);
+      key("least", it.least);
+      key("most", it.most);
+      out_ += '}';
+    });
     list("pools", p_.memories.size(), [&](std::size_t m) { add(p_.memories[m]); });
     list(
         "buffers", p_.buffers.size(), [&](std::size_t i) { add_buffer(static_cast<plan::index>(i)); }, true);
@@ -44,7 +42,7 @@ class problem_writer {
       number(r.weight);
       out_ += ']';
     });
-    if (file_.traffic) add_traffic();
+    add_traffic();
     return out_ + "}\n";
   }
 
@@ -106,8 +104,8 @@ class problem_writer {
   void add_buffer(plan::index i) {
     const plan::buffer& b = p_.buffers[i];
     append_id(out_ += "{\"id\":", file_, b.name);
-    if (file_.symbolic) {
-      append_string(out_ += ",\"size\":", size_text(file_.symbolic->of[i], file_.symbolic->dimensions));
+    if (!p_.dimensions.empty()) {
+      append_string(out_ += ",\"size\":", size_text(terms_of(b), p_.dimensions));
     } else {
       key("size", b.size);
     }
@@ -126,10 +124,7 @@ class problem_writer {
     if (b.hint) key("hint", *b.hint);
     if (b.alias_group) key("alias_group", *b.alias_group);
     list("pools", b.memories.size(), [&](std::size_t k) { add_pool_name(b.memories[k]); });
-    if (file_.traffic) {
-      list(
-          "uses", file_.traffic->uses[i].size(), [&](std::size_t k) { add(file_.traffic->uses[i][k]); }, true);
-    }
+    list("uses", b.uses.size(), [&](std::size_t k) { add(b.uses[k]); });
     out_ += '}';
   }
 
@@ -146,8 +141,8 @@ class problem_writer {
   }
 
   void add_traffic() {
-    list("transfers", file_.traffic->links.size(), [&](std::size_t k) {
-      const plan::link& l = file_.traffic->links[k];
+    list("transfers", p_.links.size(), [&](std::size_t k) {
+      const plan::link& l = p_.links[k];
       out_ += "{\"from\":";
       add_pool_name(l.from);
       out_ += ",\"to\":";
@@ -158,10 +153,10 @@ class problem_writer {
       number(l.latency);
       out_ += '}';
     });
-    list("steps", file_.traffic->steps.size(), [&](std::size_t k) {
-      append(out_ += '[', file_.traffic->steps[k].at);
+    list("steps", p_.steps.size(), [&](std::size_t k) {
+      append(out_ += '[', p_.steps[k].at);
       out_ += ',';
-      number(file_.traffic->steps[k].duration);
+      number(p_.steps[k].duration);
       out_ += ']';
     });
   }
@@ -174,9 +169,6 @@ class problem_writer {
 }  // namespace
 
 std::string problem_json(const problem_file& file) {
-  if (file.symbolic && file.symbolic->of.size() != file.problem.buffers.size()) {
-    throw input_error(file.path, "lacks the sizes of some buffers");
-  }
   return problem_writer{file}.write();
 }
 

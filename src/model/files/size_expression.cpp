@@ -102,4 +102,8 @@ std::string size_text(const std::vector<plan::size_term>& terms, std::span<const
   return out.empty() ? "0" : out;
 }
 
+std::vector<plan::size_term> terms_of(const plan::buffer& b) {
+  return b.terms.empty() ? std::vector<plan::size_term>{{.factor = b.size}} : b.terms;
+}
+
 }  // namespace berth::model

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "berth/plan/symbolic.hpp"
+#include "berth/plan/problem.hpp"
 
 namespace berth::model {
 
@@ -27,5 +27,8 @@ using dimension_numbers = std::map<std::string, plan::index, std::less<>>;
 // Returns the text that parse_size() reads as these terms.
 [[nodiscard]] std::string size_text(const std::vector<plan::size_term>& terms,
                                     std::span<const plan::dimension> dimensions);
+
+// Returns the terms whose sum the buffer's size is.
+[[nodiscard]] std::vector<plan::size_term> terms_of(const plan::buffer& b);
 
 }  // namespace berth::model

@@ -47,29 +47,23 @@ std::vector<plan::use> read_uses(const pool_names& pools, const json_value& list
 
 }  // namespace
 
-std::optional<plan::traffic> read_traffic(const json_value& root, const problem_file& file) {
+void read_traffic(const json_value& root, problem_file& file) {
+  plan::problem& p = file.problem;
   pool_names pools;
-  for (plan::index m = 0; m < file.problem.memories.size(); ++m) pools.emplace(file.problem.memories[m].name, m);
-  plan::traffic t;
-  bool any = false;
+  for (plan::index m = 0; m < p.memories.size(); ++m) pools.emplace(p.memories[m].name, m);
   if (const auto f = root.find("transfers")) {
-    any = true;
-    for (std::size_t k = 0; k < f->size(); ++k) t.links.push_back(read_transfer(pools, f->at(k)));
+    for (std::size_t k = 0; k < f->size(); ++k) p.links.push_back(read_transfer(pools, f->at(k)));
   }
   if (const auto f = root.find("steps")) {
-    any = true;
-    for (std::size_t k = 0; k < f->size(); ++k) t.steps.push_back(read_step(f->at(k)));
-    std::stable_sort(t.steps.begin(), t.steps.end(),
+    for (std::size_t k = 0; k < f->size(); ++k) p.steps.push_back(read_step(f->at(k)));
+    std::stable_sort(p.steps.begin(), p.steps.end(),
                      [](const plan::step& a, const plan::step& b) { return a.at < b.at; });
   }
   const json_value list = root.at("buffers");
   for (std::size_t k = 0; k < list.size(); ++k) {
     const auto f = list.at(k, file.lines.empty() ? 0 : file.lines[k]).find("uses");
-    any = any || f;
-    t.uses.push_back(f ? read_uses(pools, *f, file.problem.buffers[k].size) : std::vector<plan::use>{});
+    if (f) p.buffers[k].uses = read_uses(pools, *f, p.buffers[k].size);
   }
-  if (!any) return std::nullopt;
-  return t;
 }
 
 }  // namespace berth::model

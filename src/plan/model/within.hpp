@@ -1,19 +1,22 @@
-// solve(), solve_tiers() and spread_bound() within a wait that the caller shares with other work of its own.
+// solve() and spread_bound() within a wait that the caller shares with other work of its own.
 #pragma once
 
 #include <span>
 
 #include "berth/plan/bound.hpp"
-#include "berth/plan/tiers.hpp"
+#include "berth/plan/solve.hpp"
 #include "plan/patience.hpp"
 
 namespace berth::plan {
 
-// Solves as solve(), but ignores the deadline and the stop of `o`.
-[[nodiscard]] result<plan> solve_within(const problem& p, const options& o, const patience& wait);
+// Solves as solve() does without dimensions, uses, steps, links and former places: ignores them. Ignores the deadline
+// and the stop of `o`. A buffer costs touched[i] times the cost of its memory; its own bytes if `touched` is empty.
+[[nodiscard]] result<plan> solve_within(const problem& p, const options& o, const patience& wait,
+                                        std::span<const double> touched = {});
 
-[[nodiscard]] result<tier_plan> solve_tiers_within(const problem& p, std::span<const double> touched, const options& o,
-                                                   const patience& wait);
+// Returns the sum over the buffers of their bytes times the cost of their memory. Contract: the plan has a memory for
+// each buffer, or for none.
+[[nodiscard]] double cost_of(const problem& p, const plan& answer);
 
 // Works as spread_bound(); returns less if the wait is over.
 [[nodiscard]] argument spread_bound_within(const problem& p, bool thorough, const patience& wait);

@@ -1,12 +1,10 @@
-#include "berth/plan/moves.hpp"
+#include "plan/moves/moves.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <set>
 
 #include "berth/plan/bound.hpp"
-#include "berth/plan/tiers.hpp"
-#include "berth/plan/verify.hpp"
 #include "plan/model/within.hpp"
 #include "plan/moves/mover.hpp"
 #include "plan/moves/residence.hpp"
@@ -14,76 +12,16 @@
 #include "plan/several/one_memory.hpp"
 #include "plan/single/parts.hpp"
 #include "plan/single/single.hpp"
+#include "plan/verify/within.hpp"
 
 namespace berth::plan {
 namespace {
 
-error malformed(const char* what, std::uint64_t number) {
-  return {errc::invalid_input, what, number};
-}
-
-result<void> validate_uses(const problem& p, const traffic& t) {
-  if (t.uses.size() != p.buffers.size()) {
-    return malformed("problem: not one list of uses a buffer", t.uses.size());
-  }
-  for (index i = 0; i < t.uses.size(); ++i) {
-    const buffer& b = p.buffers[i];
-    tick before = std::numeric_limits<tick>::min();
-    for (const use& u : t.uses[i]) {
-      if (!is_amount(u.touched)) {
-        return malformed("buffer: the bytes that a use touches are not a number from 0 to 1e100", i);
-      }
-      if (u.at < before) return malformed("buffer: its uses are not in the order of their ticks", i);
-      before = u.at;
-      const auto inside = [&](const interval& live) { return live.lower <= u.at && u.at < live.upper; };
-      const bool alive =
-          b.lifetimes.empty() ? inside(b.live) : std::any_of(b.lifetimes.begin(), b.lifetimes.end(), inside);
-      if (!alive) return malformed("buffer: is used outside of its lifetime", i);
-      if (!u.memory) continue;
-      const bool may =
-          *u.memory < p.memories.size() &&
-          (b.memories.empty() || std::find(b.memories.begin(), b.memories.end(), *u.memory) != b.memories.end());
-      if (!may) return malformed("buffer: a use is in a memory in which it may not live", i);
-    }
-  }
-  return {};
-}
-
-result<void> validate_steps(const traffic& t) {
-  for (std::size_t k = 0; k < t.steps.size(); ++k) {
-    if (!is_amount(t.steps[k].duration)) return malformed("step: its duration is not a number from 0 to 1e100", k);
-    if (t.steps[k].at == std::numeric_limits<tick>::max()) return malformed("step: is at the last tick there is", k);
-    if (k > 0 && t.steps[k].at <= t.steps[k - 1].at) return malformed("step: not after the one before it", k);
-  }
-  return {};
-}
-
-result<void> validate_links(const problem& p, const traffic& t) {
-  std::vector<std::pair<index, index>> seen;
-  for (std::size_t k = 0; k < t.links.size(); ++k) {
-    const link& l = t.links[k];
-    if (l.from >= p.memories.size() || l.to >= p.memories.size()) return malformed("link: of a memory there is not", k);
-    if (l.from == l.to) return malformed("link: from a memory to itself", k);
-    if (!(l.bandwidth >= 1 / max_amount && l.bandwidth <= max_amount)) {
-      return malformed("link: its bandwidth is not a number from 1e-100 to 1e100", k);
-    }
-    if (!is_amount(l.latency)) return malformed("link: its latency is not a number from 0 to 1e100", k);
-    seen.emplace_back(l.from, l.to);
-  }
-  std::vector<std::pair<index, index>> sorted = seen;
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice == sorted.end()) return {};
-  const auto first = std::find(seen.begin(), seen.end(), *twice);
-  return malformed("link: a second one between the same memories",
-                   static_cast<std::uint64_t>(std::find(first + 1, seen.end(), *twice) - seen.begin()));
-}
-
-// Plans whole lives in one memory each: solve_tiers() with the memories that the uses demand.
-std::optional<tier_plan> without_moves(problem p, const traffic& t, const options& o, const patience& wait) {
+// Plans whole lives in one memory each: solve() without moves, in the memories that the uses demand.
+std::optional<plan> without_moves(problem p, const options& o, const patience& wait) {
   std::vector<double> touched(p.buffers.size(), 0);
   for (index i = 0; i < p.buffers.size(); ++i) {
-    for (const use& u : t.uses[i]) {
+    for (const use& u : p.buffers[i].uses) {
       touched[i] += u.touched;
       if (!u.memory) continue;
       auto& allowed = p.buffers[i].memories;
@@ -91,8 +29,8 @@ std::optional<tier_plan> without_moves(problem p, const traffic& t, const option
       allowed = {*u.memory};
     }
   }
-  auto found = solve_tiers_within(p, touched, o, wait);
-  if (!found || !found->layout.has_offsets()) return std::nullopt;
+  auto found = solve_within(p, o, wait, touched);
+  if (!found || !found->has_offsets()) return std::nullopt;
   return std::move(*found);
 }
 
@@ -106,33 +44,31 @@ std::vector<residence> residences_of(const moving_model& model, const plan& layo
 }
 
 // Returns the plan in which every buffer stays in one memory.
-moves_plan staying(const problem& p, const traffic& t, plan layout) {
-  moves_plan answer;
+plan staying(const problem& p, plan answer) {
   for (index i = 0; i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
     const interval life = b.lifetimes.empty() ? b.live : interval{b.lifetimes.front().lower, b.lifetimes.back().upper};
-    answer.stays.push_back({.buffer = i, .memory = layout.memory_of[i], .live = life, .ready = life.lower});
-    for (const use& u : t.uses[i]) answer.access += u.touched * p.memories[layout.memory_of[i]].cost;
+    answer.stays.push_back({.buffer = i, .memory = answer.memory_of[i], .live = life, .ready = life.lower});
+    for (const use& u : p.buffers[i].uses) answer.access += u.touched * p.memories[answer.memory_of[i]].cost;
   }
-  answer.unmoved = answer.access;
-  answer.layout = std::move(layout);
+  answer.unmoved = answer.cost = answer.access;
   return answer;
 }
 
 // Returns the least cost of all uses over all places of the buffers.
-double least_access(const problem& p, const traffic& t) {
+double least_access(const problem& p) {
   double sum = 0, cheapest = infinite;
   for (const memory& m : p.memories) cheapest = std::min(cheapest, m.cost);
   for (index i = 0; i < p.buffers.size(); ++i) {
     double least = p.buffers[i].memories.empty() ? cheapest : infinite;
     for (const index m : p.buffers[i].memories) least = std::min(least, p.memories[m].cost);
-    for (const use& u : t.uses[i]) sum += u.touched * (u.memory ? p.memories[*u.memory].cost : least);
+    for (const use& u : p.buffers[i].uses) sum += u.touched * (u.memory ? p.memories[*u.memory].cost : least);
   }
   return sum;
 }
 
-// Returns the stays and moves of residences; the layout is left empty.
-moves_plan moves_of(const problem& p, const moving_model& model, const timed_residences& found) {
+// Returns the stays and moves of residences; the offsets are left empty.
+plan moves_of(const problem& p, const moving_model& model, const timed_residences& found) {
   struct origin {
     index buffer, item, leg;
   };
@@ -145,7 +81,7 @@ moves_plan moves_of(const problem& p, const moving_model& model, const timed_res
   std::sort(origins.begin(), origins.end(), [&](const origin& a, const origin& b) {
     return a.buffer != b.buffer ? a.buffer < b.buffer : a.leg < b.leg;  // legs are in the order of their begins
   });
-  moves_plan answer;
+  plan answer;
   std::vector<std::vector<index>> stay_of(model.items.size());  // of movable items, by leg
   for (const origin& o : origins) {
     const leg& l = found.where[o.item][o.leg];
@@ -172,6 +108,7 @@ moves_plan moves_of(const problem& p, const moving_model& model, const timed_res
   }
   answer.access = found.timing.access;
   answer.stall = found.timing.stall;
+  answer.cost = found.timing.cost();
   answer.copied = found.timing.copied;
   return answer;
 }
@@ -298,10 +235,13 @@ std::uint64_t visit_limit(const options& o, std::size_t items) {
 problem problem_of_stays(const problem& p, std::span<const stay> stays) {
   problem made = p;
   made.buffers.clear();
+  made.steps.clear();
+  made.links.clear();
   const stays_in_memories all{p.buffers.size(), stays};
   for (const stay& s : stays) {
     buffer b = p.buffers[s.buffer];
     b.memories = {s.memory};
+    b.uses.clear();
     if (all.of(s.buffer).size() > 1) {
       b.live = s.live;
       b.lifetimes.clear();
@@ -323,15 +263,6 @@ problem problem_of_stays(const problem& p, std::span<const stay> stays) {
   return made;
 }
 
-result<void> validate(const problem& p, const traffic& t) {
-  if (auto ok = validate(p); !ok) return ok;
-  if (p.memories.empty()) return malformed("problem: moves without memories", 0);
-  if (p.conflicts) return malformed("problem: moves need lifetimes, and it has conflicts instead", p.conflicts->size());
-  if (auto ok = validate_uses(p, t); !ok) return ok;
-  if (auto ok = validate_steps(t); !ok) return ok;
-  return validate_links(p, t);
-}
-
 namespace {
 
 // Sends stays above their memory's capacity away, until there are none.
@@ -341,7 +272,7 @@ bool make_room(const problem& p, const moving_model& model, const options& o, co
   for (index k = 0; k < model.items.size(); ++k) {
     for (const index i : model.items[k].members) item_of[i] = k;
   }
-  moves_plan so_far = moves_of(p, model, found);
+  plan so_far = moves_of(p, model, found);
   constexpr int most_rounds = 8;  // each leaves less in the way of the next
   for (int round = 0; round < most_rounds && !wait.over(); ++round) {
     std::vector<index> items;
@@ -359,7 +290,7 @@ bool make_room(const problem& p, const moving_model& model, const options& o, co
 
 // The result of the search so far.
 struct progress_of_moves {
-  moves_plan best;
+  plan best;
   std::optional<double> least_cost;  // of the first residences: later ones have lower limits
   bool cut_short = false;            // a deadline has changed what it came to
 };
@@ -378,10 +309,10 @@ enum class placing : std::uint8_t { done, full, never };
 // Places residences that are cheaper than the best. If not done, a memory is full, in `stays`, or they cannot be placed
 // in any memories.
 placing place(const problem& p, const moving_model& model, const timed_residences& found, const options& o,
-              const patience& wait, moves_plan& best, problem& stays) {
-  moves_plan next = moves_of(p, model, found);
+              const patience& wait, plan& best, problem& stays) {
+  plan next = moves_of(p, model, found);
   if (too_many_pairs(p, next.stays)) {
-    if (!best.layout.has_offsets()) best.layout.reason = "separations and penalties name too many pairs of stays";
+    if (!best.has_offsets()) best.reason = "separations and penalties name too many pairs of stays";
     return placing::never;
   }
   stays = problem_of_stays(p, next.stays);
@@ -389,10 +320,15 @@ placing place(const problem& p, const moving_model& model, const timed_residence
   auto placed = solve_within(stays, o, o.work == effort::fast ? wait.for_looks(quick) : wait);
   if (!placed) return placing::never;  // so many stays that their sizes overflow together
   if (!placed->has_offsets()) return placing::full;
-  placed->work += best.layout.work;
-  next.layout = std::move(*placed);
-  next.unmoved = best.unmoved;
-  best = std::move(next);
+  placed->work += best.work;
+  placed->stays = std::move(next.stays);
+  placed->moves = std::move(next.moves);
+  placed->access = next.access;
+  placed->stall = next.stall;
+  placed->copied = next.copied;
+  placed->cost = next.cost;
+  placed->unmoved = best.unmoved;
+  best = std::move(*placed);
   return placing::done;
 }
 
@@ -400,7 +336,7 @@ placing place(const problem& p, const moving_model& model, const timed_residence
 // way, then lowers a limit and tries again. Returns whether the first ones fitted.
 bool improve(const problem& p, moving_model model, std::vector<residence> start, const options& o, const patience& wait,
              progress_of_moves& so_far) {
-  moves_plan& best = so_far.best;
+  plan& best = so_far.best;
   bool fitted = false;
   for (int attempt = 0; attempt < 12; ++attempt) {
     std::uint64_t visits = 0;
@@ -411,11 +347,11 @@ bool improve(const problem& p, moving_model model, std::vector<residence> start,
       whole = !half.was_over();
       return in_time;
     });
-    best.layout.work += visits;
+    best.work += visits;
     if (!so_far.least_cost) so_far.least_cost = found.least_cost;
     if (found.where.size() < model.items.size()) return fitted || attempt == 0;
     if (attempt != 0 && wait.over()) return true;
-    const auto is_cheaper = [&] { return !best.layout.has_offsets() || found.timing.cost() < best.cost(); };
+    const auto is_cheaper = [&] { return !best.has_offsets() || found.timing.cost() < best.cost; };
     if (!is_cheaper()) return fitted || attempt == 0;
     problem stays;
     const placing got =
@@ -440,42 +376,38 @@ bool improve(const problem& p, moving_model model, std::vector<residence> start,
 
 }  // namespace
 
-result<moves_plan> solve_moves(const problem& p, const traffic& t, const options& o) {
-  if (auto ok = validate(p, t); !ok) return ok.error();
-  const patience wait{o};
+result<plan> solve_moves(const problem& p, const options& o, const patience& wait) {
   progress_of_moves so_far;
-  std::optional<tier_plan> whole =
-      in_half(wait, so_far, [&](const patience& half) { return without_moves(p, t, o, half); });
-  moving_model model = model_of(p, t);
+  std::optional<plan> whole = in_half(wait, so_far, [&](const patience& half) { return without_moves(p, o, half); });
+  moving_model model = model_of(p);
   std::vector<residence> start;
-  moves_plan& answer = so_far.best;
+  plan& answer = so_far.best;
+  const double least_without_moves = whole && p.links.empty() ? whole->cost_bound : 0;
   if (whole) {
-    if (model.countable) start = residences_of(model, whole->layout);
-    answer = staying(p, t, std::move(whole->layout));
+    if (model.countable) start = residences_of(model, *whole);
+    answer = staying(p, std::move(*whole));
   } else {
-    answer.layout = refused(status::unknown, "no residences were found that fit the memories", 0, 0);
+    answer = refused(status::unknown, "no residences were found that fit the memories", 0, 0);
   }
   if (model.countable) {
     const std::uint64_t looks = policy::moves_looks + policy::moves_looks_an_item * model.items.size();
     const patience together = wait.for_looks(looks, o.work);
     const bool fitted = improve(p, model, start, o, together, so_far);
     if (!fitted && round_up(p, model)) improve(p, model, start, o, together, so_far);
-    if (!answer.layout.has_offsets() && o.work != effort::fast) {
+    if (!answer.has_offsets() && o.work != effort::fast) {
       // Residences of higher cost may fit by address if the cheapest ones do not.
       options quick = o;
       quick.work = effort::fast;
-      improve(p, model_of(p, t), start, quick, together, so_far);
+      improve(p, model_of(p), start, quick, together, so_far);
     }
-    answer.bound = *so_far.least_cost;
+    answer.cost_bound = std::max(*so_far.least_cost, least_without_moves);
   } else {
-    answer.bound = least_access(p, t);
-    if (!answer.layout.has_offsets()) answer.layout.reason = "there are too many memories and ticks to look for moves";
+    answer.cost_bound = least_access(p);
+    if (!answer.has_offsets()) answer.reason = "there are too many memories and ticks to look for moves";
   }
-  answer.layout.deadline_hit = wait.was_over() || so_far.cut_short;
-  if (!answer.layout.has_offsets()) return answer;
-  if (const auto broken = verify(p, t, answer)) {
-    return error{errc::internal, broken->rule, broken->buffer.value_or(0)};
-  }
+  answer.deadline_hit = wait.was_over() || so_far.cut_short;
+  if (!answer.has_offsets()) return answer;
+  if (const auto broken = verify_moves(p, answer)) return error{errc::internal, broken->rule, broken->a};
   return std::move(so_far.best);
 }
 

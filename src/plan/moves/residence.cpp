@@ -12,12 +12,12 @@ namespace {
 
 // Returns every tick at which something begins, ends or can be copied. An idle stretch gets one tick for each memory,
 // because copies may follow each other from the slowest to the fastest. Returns nothing if there are more than `most`.
-std::optional<std::vector<tick>> breakpoints(const problem& p, const traffic& t, std::uint64_t most) {
+std::optional<std::vector<tick>> breakpoints(const problem& p, std::uint64_t most) {
   std::vector<tick> eventful, points;
-  for (const auto& list : t.uses) {
-    for (const use& u : list) eventful.push_back(u.at);
+  for (const buffer& b : p.buffers) {
+    for (const use& u : b.uses) eventful.push_back(u.at);
   }
-  for (const step& s : t.steps) eventful.push_back(s.at);
+  for (const step& s : p.steps) eventful.push_back(s.at);
   std::sort(eventful.begin(), eventful.end());
   eventful.erase(std::unique(eventful.begin(), eventful.end()), eventful.end());
   for (const tick at : eventful) {
@@ -51,7 +51,7 @@ std::uint32_t period_of(const std::vector<tick>& begins, tick at) {
   return static_cast<std::uint32_t>(std::lower_bound(begins.begin(), begins.end(), at) - begins.begin());
 }
 
-moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>& begins, const bundle& u) {
+moving_item item_of(const problem& p, const std::vector<tick>& begins, const bundle& u) {
   moving_item one{.members = u.members, .memories = u.memories};
   const buffer& b = p.buffers[u.members.front()];
   one.movable = u.members.size() == 1 && b.lifetimes.empty() && !b.offset && !b.alias_group && u.memories.size() <= 32;
@@ -63,7 +63,7 @@ moving_item item_of(const problem& p, const traffic& t, const std::vector<tick>&
     const buffer& member = p.buffers[i];
     if (member.lifetimes.empty()) lives.push_back({member.live, p.footprint(i)});
     for (const interval& live : member.lifetimes) lives.push_back({live, p.footprint(i)});
-    for (const use& of : t.uses[i]) {
+    for (const use& of : p.buffers[i].uses) {
       one.uses.push_back({period_of(begins, of.at), of.touched, of.write, of.memory});
     }
   }
@@ -105,29 +105,29 @@ void drop_idle_limits(moving_model& m) {
 
 }  // namespace
 
-moving_model model_of(const problem& p, const traffic& t) {
+moving_model model_of(const problem& p) {
   moving_model m;
   // Links between any two memories, and the memories of each buffer, half as long as what there is by period.
   std::uint64_t cells = p.memories.size() * (p.memories.size() + p.buffers.size()) / 2;
   m.countable = cells <= policy::most_move_cells;
   if (!m.countable) return m;
-  auto begins = breakpoints(p, t, (policy::most_move_cells - cells) / (p.memories.size() + t.links.size()));
+  auto begins = breakpoints(p, (policy::most_move_cells - cells) / (p.memories.size() + p.links.size()));
   m.countable = begins.has_value();
   if (!m.countable) return m;
   m.begins = *std::move(begins);
   m.duration.assign(m.begins.empty() ? 0 : m.begins.size() - 1, 0);
-  for (const step& s : t.steps) m.duration[period_of(m.begins, s.at)] = s.duration;
+  for (const step& s : p.steps) m.duration[period_of(m.begins, s.at)] = s.duration;
   for (const memory& one : p.memories) {
     m.cost.push_back(one.cost);
     m.limits.push_back(one.capacity);
   }
-  m.links = t.links;
+  m.links = p.links;
   m.link_of.assign(m.memories() * m.memories(), -1);
-  for (std::size_t l = 0; l < t.links.size(); ++l) {
-    m.link_of[t.links[l].from * m.memories() + t.links[l].to] = static_cast<std::int32_t>(l);
+  for (std::size_t l = 0; l < p.links.size(); ++l) {
+    m.link_of[p.links[l].from * m.memories() + p.links[l].to] = static_cast<std::int32_t>(l);
   }
   for (const bundle& u : bundles_of(p, true)) {
-    m.items.push_back(item_of(p, t, m.begins, u));
+    m.items.push_back(item_of(p, m.begins, u));
     cells += m.items.back().heights.size();
     m.countable = cells <= policy::most_move_cells;
     if (!m.countable) return m;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "berth/plan/moves.hpp"
+#include "berth/plan/plan.hpp"
 
 namespace berth::plan {
 
@@ -65,9 +65,9 @@ struct moving_model {
   }
 };
 
-// Returns the periods and items of a problem. Contract: validate(p, t) passed, there are memories and no explicit
+// Returns the periods and items of a problem. Contract: validate(p) passed, there are memories and no explicit
 // conflicts. O(n log n + heights of groups), and no more than policy::most_move_cells.
-[[nodiscard]] moving_model model_of(const problem& p, const traffic& t);
+[[nodiscard]] moving_model model_of(const problem& p);
 
 struct copy {
   index item = 0;
@@ -79,7 +79,7 @@ struct copy {
   double done = 0;
 };
 
-// The cost of a plan and the time of each event, as moves.hpp defines them.
+// The cost of a plan and the time of each event, as plan.hpp defines them.
 struct playout {
   double access = 0;
   double stall = 0;

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "berth/plan/evaluate.hpp"
 #include "berth/plan/refutation.hpp"
 #include "plan/patience.hpp"
 #include "plan/verify/within.hpp"
@@ -425,6 +426,10 @@ std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const
 
 std::optional<objection> verify_bound(const problem& p, bytes lower_bound, const certificate& proof,
                                       const std::vector<refutation>& proved) {
+  if (!p.dimensions.empty()) {
+    const auto largest = at_most(p);
+    return largest ? verify_bound(*largest, lower_bound, proof, proved) : objection{.rule = largest.error().what};
+  }
   const patience wait = bound_patience(p);
   auto found = verify_bound_within(p, lower_bound, proof, wait, searches::prove_nothing, proved);
   if (wait.was_over()) return objection{.rule = "the arguments are more than can be checked"};

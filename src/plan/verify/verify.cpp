@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/plan/evaluate.hpp"
 #include "plan/verify/overlaps.hpp"
 #include "plan/verify/within.hpp"
 
@@ -245,6 +246,13 @@ std::optional<violation> plan_verifier::claims() const {
   if (!(std::abs(penalty - answer.reuse_penalty) <= 1e-9 * (1 + penalty))) {
     return at("the reuse penalty is not what the plan says", 0, 0);
   }
+  if (answer.cost == 0 && answer.cost_bound == 0) return {};
+  double cost = 0;
+  for (index i = 0; i < count() && !p.memories.empty(); ++i) {
+    cost += static_cast<double>(p.footprint(i)) * p.memories[place_of(i).first].cost;
+  }
+  if (!(std::abs(cost - answer.cost) <= 1e-9 * (1 + cost))) return at("the cost is not what the plan says", 0, 0);
+  if (!(answer.cost_bound <= cost * (1 + 1e-9) + 1e-9)) return at("the plan costs less than its bound", 0, 0);
   return {};
 }
 
@@ -265,7 +273,13 @@ std::optional<violation> verify_places(const problem& p, const plan& answer) {
 }
 
 std::optional<violation> verify(const problem& p, const plan& answer) {
-  return verify_within(p, answer, {});
+  if (!p.dimensions.empty()) {
+    const auto largest = at_most(p);
+    if (!largest) return at(largest.error().what, 0, largest.error().number);
+    if (auto found = verify_order(p, answer)) return found;
+    return verify_within(*largest, answer, {});
+  }
+  return p.has_traffic() ? verify_moves(p, answer) : verify_within(p, answer, {});
 }
 
 std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait) {

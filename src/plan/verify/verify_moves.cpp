@@ -4,13 +4,14 @@
 #include <map>
 #include <tuple>
 
-#include "berth/plan/moves.hpp"
-#include "berth/plan/verify.hpp"
+#include "plan/verify/within.hpp"
 
 namespace berth::plan {
 namespace {
 
-constexpr index no_index = ~index{0};
+violation at_buffer(const char* rule, index i) {
+  return {rule, i, i, 0};
+}
 
 bool contains(const interval& all, const interval& part) {
   return all.lower <= part.lower && part.upper <= all.upper;
@@ -30,12 +31,12 @@ bool differ(double a, double b) {
 class stays_by_place {
  public:
   // Contract: `layout` has passed verify_places().
-  stays_by_place(const problem& p, const moves_plan& answer) : p_{p}, of_(p.buffers.size()) {
+  stays_by_place(const problem& p, const plan& answer) : p_{p}, of_(p.buffers.size()) {
     for (index s = 0; s < answer.stays.size(); ++s) {
       const stay& one = answer.stays[s];
       if (p.footprint(one.buffer) == 0) continue;
-      const index slab = answer.layout.slab_of.empty() ? 0 : answer.layout.slab_of[s];
-      of_[one.buffer].emplace_back(one.memory, slab, answer.layout.offsets[s]);
+      const index slab = answer.slab_of.empty() ? 0 : answer.slab_of[s];
+      of_[one.buffer].emplace_back(one.memory, slab, answer.offsets[s]);
     }
     for (std::vector<place>& list : of_) std::sort(list.begin(), list.end());
   }
@@ -64,31 +65,30 @@ class stays_by_place {
 
 struct moves_verifier {
   const problem& p;
-  const traffic& t;
-  const moves_plan& answer;
+  const plan& answer;
   std::vector<std::vector<index>> stays_of;  // by buffer
   std::vector<index> move_into;              // by stay
   std::map<std::pair<index, index>, const link*> link_between;
 
-  std::optional<moves_violation> shape();
-  std::optional<moves_violation> lives() const;
-  std::optional<moves_violation> copies() const;
-  std::optional<moves_violation> uses() const;
-  std::optional<moves_violation> places() const;
-  std::optional<moves_violation> links() const;
-  std::optional<moves_violation> times() const;
+  std::optional<violation> shape();
+  std::optional<violation> lives() const;
+  std::optional<violation> copies() const;
+  std::optional<violation> uses() const;
+  std::optional<violation> places() const;
+  std::optional<violation> links() const;
+  std::optional<violation> times() const;
 
   // Calls visit(use, stays) for every use of buffer i, with the stays that are there at its tick. After lives(), there
   // is at most one in a memory, so that all calls together take no longer than a sort.
   template <class Visit>
   void for_each_use(index i, Visit visit) const;
 
-  moves_violation at_stay(const char* rule, index s) const { return {rule, answer.stays[s].buffer}; }
-  moves_violation at_move(const char* rule, index m) const { return {rule, answer.moves[m].buffer}; }
+  violation at_stay(const char* rule, index s) const { return at_buffer(rule, answer.stays[s].buffer); }
+  violation at_move(const char* rule, index m) const { return at_buffer(rule, answer.moves[m].buffer); }
 };
 
-std::optional<moves_violation> moves_verifier::shape() {
-  for (const link& l : t.links) link_between.emplace(std::pair{l.from, l.to}, &l);
+std::optional<violation> moves_verifier::shape() {
+  for (const link& l : p.links) link_between.emplace(std::pair{l.from, l.to}, &l);
   stays_of.resize(p.buffers.size());
   for (index s = 0; s < answer.stays.size(); ++s) {
     const stay& one = answer.stays[s];
@@ -101,7 +101,7 @@ std::optional<moves_violation> moves_verifier::shape() {
     if (one.ready < one.live.lower || one.ready > one.live.upper) return at_stay("a stay is ready outside of it", s);
     stays_of[one.buffer].push_back(s);
   }
-  move_into.assign(answer.stays.size(), no_index);
+  move_into.assign(answer.stays.size(), no_buffer);
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
     if (one.from >= answer.stays.size() || one.to >= answer.stays.size() || one.from == one.to) {
@@ -110,25 +110,25 @@ std::optional<moves_violation> moves_verifier::shape() {
     if (answer.stays[one.from].buffer != one.buffer || answer.stays[one.to].buffer != one.buffer) {
       return at_move("a move joins stays that are not its buffer's", m);
     }
-    if (move_into[one.to] != no_index) return at_move("a second move into one stay", m);
+    if (move_into[one.to] != no_buffer) return at_move("a second move into one stay", m);
     move_into[one.to] = m;
   }
   return {};
 }
 
 // Checks that each buffer begins in one stay, is somewhere throughout its life, and in a memory once at a time.
-std::optional<moves_violation> moves_verifier::lives() const {
+std::optional<violation> moves_verifier::lives() const {
   for (index i = 0; i < p.buffers.size(); ++i) {
     const interval life = whole_life(p.buffers[i]);
-    if (stays_of[i].empty()) return moves_violation{"a buffer has no stay", i};
+    if (stays_of[i].empty()) return at_buffer("a buffer has no stay", i);
     std::vector<interval> ready;
     std::map<index, std::vector<interval>> by_memory;
-    index first = no_index;
+    index first = no_buffer;
     for (const index s : stays_of[i]) {
       const stay& one = answer.stays[s];
       if (!contains(life, one.live)) return at_stay("a stay outside of its buffer's life", s);
-      if (move_into[s] == no_index) {
-        if (first != no_index) return at_stay("a stay into which nothing is copied", s);
+      if (move_into[s] == no_buffer) {
+        if (first != no_buffer) return at_stay("a stay into which nothing is copied", s);
         if (one.live.lower != life.lower || one.ready != life.lower) {
           return at_stay("a first stay does not begin with the life", s);
         }
@@ -146,12 +146,12 @@ std::optional<moves_violation> moves_verifier::lives() const {
       if (r.lower > covered) break;
       covered = std::max(covered, r.upper);
     }
-    if (covered < life.upper) return moves_violation{"a buffer's contents are nowhere for a while", i};
+    if (covered < life.upper) return at_buffer("a buffer's contents are nowhere for a while", i);
     for (auto& [memory, list] : by_memory) {
       std::sort(list.begin(), list.end(), [](const auto& x, const auto& y) { return x.lower < y.lower; });
       for (std::size_t k = 1; k < list.size(); ++k) {
         if (list[k].lower < list[k - 1].upper) {
-          return moves_violation{"a buffer is twice in one memory", i};
+          return at_buffer("a buffer is twice in one memory", i);
         }
       }
     }
@@ -159,7 +159,7 @@ std::optional<moves_violation> moves_verifier::lives() const {
   return {};
 }
 
-std::optional<moves_violation> moves_verifier::copies() const {
+std::optional<violation> moves_verifier::copies() const {
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
     const stay& from = answer.stays[one.from];
@@ -179,7 +179,7 @@ std::optional<moves_violation> moves_verifier::copies() const {
 template <class Visit>
 void moves_verifier::for_each_use(index i, Visit visit) const {
   std::vector<const use*> uses;
-  for (const use& u : t.uses[i]) uses.push_back(&u);
+  for (const use& u : p.buffers[i].uses) uses.push_back(&u);
   std::stable_sort(uses.begin(), uses.end(), [](const use* a, const use* b) { return a->at < b->at; });
   std::vector<const stay*> stays;
   for (const index s : stays_of[i]) stays.push_back(&answer.stays[s]);
@@ -196,17 +196,17 @@ void moves_verifier::for_each_use(index i, Visit visit) const {
   }
 }
 
-std::optional<moves_violation> moves_verifier::uses() const {
-  std::optional<moves_violation> wrong;
+std::optional<violation> moves_verifier::uses() const {
+  std::optional<violation> wrong;
   for (index i = 0; i < p.buffers.size() && !wrong; ++i) {
     for_each_use(i, [&](const use& u, const std::vector<const stay*>& there) {
       const bool served = std::any_of(there.begin(), there.end(), [&u](const stay* s) {
         return u.at >= s->ready && (!u.memory || *u.memory == s->memory);
       });
       if (wrong) return;
-      if (!served) wrong = moves_violation{"a use does not find its buffer", i};
+      if (!served) wrong = at_buffer("a use does not find its buffer", i);
       if (served && u.write && there.size() > 1) {
-        wrong = moves_violation{"a write leaves a stale copy in another stay", i};
+        wrong = at_buffer("a write leaves a stale copy in another stay", i);
       }
     });
   }
@@ -215,34 +215,34 @@ std::optional<moves_violation> moves_verifier::uses() const {
 
 // Checks as verify() of problem_of_stays() does, in its order, but for the pairs of stays that separations and
 // penalties name.
-std::optional<moves_violation> moves_verifier::places() const {
+std::optional<violation> moves_verifier::places() const {
   problem alone = p;
   alone.separations.clear();
   alone.reuse_penalties.clear();
   const problem stays = problem_of_stays(alone, answer.stays);
   const auto named = [&](const violation& found) {
-    return found.a < answer.stays.size() ? at_stay(found.rule, found.a) : moves_violation{found.rule, {}};
+    return found.a < answer.stays.size() ? at_stay(found.rule, found.a) : at_buffer(found.rule, no_buffer);
   };
-  if (const auto found = verify_places(stays, answer.layout)) return named(*found);
+  if (const auto found = verify_places(stays, answer)) return named(*found);
   stays_by_place placed{p, answer};
   for (const pair& s : p.separations) {
-    if (placed.shared(s.a, s.b) != 0) return moves_violation{"two separated buffers share bytes", s.a};
+    if (placed.shared(s.a, s.b) != 0) return at_buffer("two separated buffers share bytes", s.a);
   }
-  plan unpaid = answer.layout;
-  unpaid.reuse_penalty = 0;
-  if (const auto found = verify(stays, unpaid)) return named(*found);
+  plan unpaid = answer;
+  unpaid.reuse_penalty = unpaid.cost = unpaid.cost_bound = 0;
+  if (const auto found = verify_within(stays, unpaid, {})) return named(*found);
   double penalty = 0;
   for (const reuse_penalty& r : p.reuse_penalties) {
     penalty += r.weight * static_cast<double>(placed.shared(r.a, r.b));
   }
-  if (differ(penalty, answer.layout.reuse_penalty)) {
-    return moves_violation{"the reuse penalty is not what the plan says", {}};
+  if (differ(penalty, answer.reuse_penalty)) {
+    return at_buffer("the reuse penalty is not what the plan says", no_buffer);
   }
   return {};
 }
 
 // Checks that a link has one move at a time, each for as long as the link takes.
-std::optional<moves_violation> moves_verifier::links() const {
+std::optional<violation> moves_verifier::links() const {
   std::map<std::pair<index, index>, std::vector<index>> on_link;
   for (index m = 0; m < answer.moves.size(); ++m) {
     const move& one = answer.moves[m];
@@ -265,7 +265,7 @@ std::optional<moves_violation> moves_verifier::links() const {
 }
 
 // Computes the modelled time again: every tick with an event, in order.
-std::optional<moves_violation> moves_verifier::times() const {
+std::optional<violation> moves_verifier::times() const {
   struct moment {
     double duration = 0;
     std::vector<index> due, starting;
@@ -273,7 +273,7 @@ std::optional<moves_violation> moves_verifier::times() const {
   std::map<tick, moment> moments;
   double access = 0, stall = 0;
   bytes copied = 0;
-  for (const step& s : t.steps) moments[s.at].duration += s.duration;
+  for (const step& s : p.steps) moments[s.at].duration += s.duration;
   for (index i = 0; i < p.buffers.size(); ++i) {
     for_each_use(i, [&](const use& u, const std::vector<const stay*>& there) {
       std::optional<double> time;
@@ -303,19 +303,23 @@ std::optional<moves_violation> moves_verifier::times() const {
     stall += begin - clock;
     clock = begin + now.duration;
   }
-  if (differ(access, answer.access)) return moves_violation{"the access time is not what the plan says", {}};
-  if (differ(stall, answer.stall)) return moves_violation{"the stall is not what the plan says", {}};
-  if (copied != answer.copied) return moves_violation{"the bytes copied are not what the plan says", {}};
-  if (!(answer.bound <= answer.cost()) && differ(answer.bound, answer.cost())) {  // a bound that is no number, too
-    return moves_violation{"the plan costs less than its bound", {}};
+  if (differ(access, answer.access)) return at_buffer("the access time is not what the plan says", no_buffer);
+  if (differ(stall, answer.stall)) return at_buffer("the stall is not what the plan says", no_buffer);
+  if (copied != answer.copied) return at_buffer("the bytes copied are not what the plan says", no_buffer);
+  if (differ(answer.cost, answer.access + answer.stall)) {
+    return at_buffer("the cost is not access and stall", no_buffer);
+  }
+  if (!(answer.cost_bound <= answer.cost) &&
+      differ(answer.cost_bound, answer.cost)) {  // a bound that is no number, too
+    return at_buffer("the plan costs less than its bound", no_buffer);
   }
   return {};
 }
 
 }  // namespace
 
-std::optional<moves_violation> verify(const problem& p, const traffic& t, const moves_plan& answer) {
-  moves_verifier check{.p = p, .t = t, .answer = answer, .stays_of = {}, .move_into = {}, .link_between = {}};
+std::optional<violation> verify_moves(const problem& p, const plan& answer) {
+  moves_verifier check{.p = p, .answer = answer, .stays_of = {}, .move_into = {}, .link_between = {}};
   if (auto found = check.shape()) return found;
   for (const auto rule : {&moves_verifier::lives, &moves_verifier::copies, &moves_verifier::uses,
                           &moves_verifier::places, &moves_verifier::links, &moves_verifier::times}) {

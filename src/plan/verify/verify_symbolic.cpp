@@ -7,15 +7,14 @@
 #include <set>
 #include <tuple>
 
-#include "berth/plan/symbolic.hpp"
+#include "plan/verify/within.hpp"
 
 namespace berth::plan {
 namespace {
 
 class order_verifier {
  public:
-  order_verifier(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan)
-      : p_{p}, s_{s}, plan_{plan}, n_{static_cast<index>(p.buffers.size())} {}
+  order_verifier(const problem& p, const plan& plan) : p_{p}, plan_{plan}, n_{static_cast<index>(p.buffers.size())} {}
 
   std::optional<violation> run() {
     if (auto wrong = shape()) return wrong;
@@ -43,7 +42,7 @@ class order_verifier {
       if (i >= n_ || place_[i] != n_) return violation{"not every buffer has one place in the order"};
       place_[i] = k;
     }
-    const auto& first = plan_.first;
+    const auto& first = plan_.first_support;
     if (first.size() != std::size_t{n_} + 1 || first.front() != 0 || first.back() != plan_.supports.size() ||
         !std::is_sorted(first.begin(), first.end())) {
       return violation{"the supports are not those of the buffers in order"};
@@ -61,10 +60,11 @@ class order_verifier {
   }
 
   bytes largest_footprint(index i) const {
-    bytes size = 0;
-    for (const size_term& t : s_.of[i]) {
+    const buffer& b = p_.buffers[i];
+    bytes size = b.terms.empty() ? b.size : 0;
+    for (const size_term& t : b.terms) {
       size += std::accumulate(t.dimensions.begin(), t.dimensions.end(), t.factor,
-                              [&](bytes product, index d) { return product * s_.dimensions[d].most; });
+                              [&](bytes product, index d) { return product * p_.dimensions[d].most; });
     }
     const bytes rest = size % p_.granularity_of(i);
     return size + (rest == 0 ? 0 : p_.granularity_of(i) - rest) + p_.tail_pad_of(i);
@@ -74,7 +74,7 @@ class order_verifier {
   void join(index a, index b) {
     if (footprints_[a] == 0 || footprints_[b] == 0 || a == b) return;
     const index low = std::min(place_[a], place_[b]), high = std::max(place_[a], place_[b]);
-    const auto from = below_.begin() + plan_.first[high], to = below_.begin() + plan_.first[high + 1];
+    const auto from = below_.begin() + plan_.first_support[high], to = below_.begin() + plan_.first_support[high + 1];
     if (!std::binary_search(from, to, low)) asked_.push_back({low, high, a, b});
   }
 
@@ -105,7 +105,7 @@ class order_verifier {
       std::size_t next = 0;
       for (index k = lows.front(); k <= highest; ++k) {
         reaches[k] = 0;
-        for (std::uint32_t at = plan_.first[k]; at < plan_.first[k + 1]; ++at) {
+        for (std::uint32_t at = plan_.first_support[k]; at < plan_.first_support[k + 1]; ++at) {
           if (below_[at] >= lows.front()) reaches[k] |= reaches[below_[at]];
         }
         if (next < lows.size() && lows[next] == k) reaches[k] |= std::uint64_t{1} << next++;
@@ -155,25 +155,23 @@ class order_verifier {
     for (index k = 0; k < n_; ++k) {
       const index i = plan_.order[k];
       bytes start = 0;
-      for (std::uint32_t at = plan_.first[k]; at < plan_.first[k + 1]; ++at) {
+      for (std::uint32_t at = plan_.first_support[k]; at < plan_.first_support[k + 1]; ++at) {
         start = std::max(start, end[plan_.supports[at]]);
       }
       const bytes step = p_.alignment_of(i);
       start = (start + step - 1) / step * step;
-      if (i < plan_.most.offsets.size() && plan_.most.offsets[i] != start) {
+      if (i < plan_.offsets.size() && plan_.offsets[i] != start) {
         return violation{"an offset at the largest values is another", i, i, start};
       }
       end[i] = start + footprints_[i];
       highest = std::max(highest, end[i]);
     }
-    if (highest != plan_.most.arena_bytes)
-      return violation{"the arena at the largest values is another", 0, 0, highest};
+    if (highest != plan_.arena_bytes) return violation{"the arena at the largest values is another", 0, 0, highest};
     return {};
   }
 
   const problem& p_;
-  const symbolic_sizes& s_;
-  const symbolic_plan& plan_;
+  const plan& plan_;
   index n_;
   std::vector<index> place_;  // by buffer: its place in the order
   std::vector<bytes> footprints_;
@@ -183,8 +181,8 @@ class order_verifier {
 
 }  // namespace
 
-std::optional<violation> verify(const problem& p, const symbolic_sizes& s, const symbolic_plan& plan) {
-  return order_verifier{p, s, plan}.run();
+std::optional<violation> verify_order(const problem& p, const plan& answer) {
+  return order_verifier{p, answer}.run();
 }
 
 }  // namespace berth::plan

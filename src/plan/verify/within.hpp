@@ -1,4 +1,4 @@
-// verify() and verify_bound() within a wait.
+// The parts of verify(), and verify_bound() within a wait.
 #pragma once
 
 #include <span>
@@ -10,8 +10,15 @@
 
 namespace berth::plan {
 
-// Works as verify(); reports no violation of the plan if the wait ends before it is done.
+// Works as verify() on a problem as if without dimensions, uses, steps and links. Reports no violation if the wait ends
+// before it is done.
 [[nodiscard]] std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait);
+
+// Checks the order of a plan for all values of the dimensions, and its offsets at the largest values if it has any.
+[[nodiscard]] std::optional<violation> verify_order(const problem& p, const plan& answer);
+
+// Checks stays, moves and their places. Shares no code with the planner.
+[[nodiscard]] std::optional<violation> verify_moves(const problem& p, const plan& answer);
 
 // Tells whether arguments of the kind search count as proved: for the planner itself, which made the search.
 enum class searches : std::uint8_t { prove_nothing, are_trusted };

@@ -1,4 +1,4 @@
-#include "berth/plan/replan.hpp"
+#include "plan/wishes/replan.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -34,12 +34,6 @@ bool hints_are_places(const problem& p) {
          std::none_of(p.buffers.begin(), p.buffers.end(), [](const buffer& b) { return b.alias_group.has_value(); });
 }
 
-// The former places as the caller gave them, in the order of the problem.
-struct former_places {
-  std::vector<std::optional<bytes>> offsets;
-  std::vector<index> memory, slab;  // empty: unknown
-};
-
 // Returns the former plan, where every buffer that has bytes has a place in it and it is right for this problem too.
 std::optional<plan> former_plan(const problem& p, const former_places& before) {
   if (!hints_come_last(p)) return {};
@@ -51,7 +45,7 @@ std::optional<plan> former_plan(const problem& p, const former_places& before) {
     out.offsets.push_back(at);
     out.arena_bytes = std::max(out.arena_bytes, at + p.footprint(i));
   }
-  if (verify(p, out)) return {};
+  if (verify_within(p, out, {})) return {};
   return out;
 }
 
@@ -88,122 +82,116 @@ std::optional<plan> repaired(const problem& p, const former_places& before, byte
                                 : static_cast<bytes>(l.offsets[in.item_of[i]]) * in.unit);
     out.arena_bytes = std::max(out.arena_bytes, out.offsets[i] + p.footprint(i));
   }
-  if (out.arena_bytes > limit || verify(p, out)) return {};
+  if (out.arena_bytes > limit || verify_within(p, out, {})) return {};
   return out;
 }
 
-void count_moved(const problem& p, const former_places& before, replanned& out) {
-  out.moved = 0;
-  out.moved_bytes = 0;
-  const plan& now = out.layout;
+void count_moved(const problem& p, const former_places& before, plan& now) {
+  now.moved = 0;
+  now.moved_bytes = 0;
   for (index i = 0; i < p.buffers.size(); ++i) {
     if (!before.offsets[i] || p.footprint(i) == 0) continue;
-    const bool elsewhere = (!before.memory.empty() && !now.memory_of.empty() && before.memory[i] != now.memory_of[i]) ||
-                           (!before.slab.empty() && !now.slab_of.empty() && before.slab[i] != now.slab_of[i]);
+    const bool elsewhere =
+        (!before.memory_of.empty() && !now.memory_of.empty() && before.memory_of[i] != now.memory_of[i]) ||
+        (!before.slab_of.empty() && !now.slab_of.empty() && before.slab_of[i] != now.slab_of[i]);
     if (!elsewhere && now.offset(i) == *before.offsets[i]) continue;
-    ++out.moved;
-    out.moved_bytes += p.buffers[i].size;
+    ++now.moved;
+    now.moved_bytes += p.buffers[i].size;
   }
 }
 
 // Takes the former plan, or the repaired one, where it moves less and its arena is within the tolerance.
-void prefer_former(const problem& p, const former_places& before, double tolerance, const patience& wait,
-                   replanned& out) {
-  plan& now = out.layout;
+void prefer_former(const problem& p, const former_places& before, const patience& wait, plan& now) {
   const bytes arena = now.arena();
-  const bytes limit = arena + static_cast<bytes>(tolerance * static_cast<double>(arena));
+  const bytes limit = arena + static_cast<bytes>(before.tolerance * static_cast<double>(arena));
   const auto take = [&](std::optional<plan>&& other) {
     if (!other || other->arena() > limit) return;
-    replanned candidate{.layout = std::move(*other)};
-    count_moved(p, before, candidate);
-    if (candidate.moved > out.moved || (candidate.moved == out.moved && candidate.layout.arena() >= now.arena()))
-      return;
-    candidate.layout.lower_bound_bytes = now.lower_bound();
-    candidate.layout.proof = std::move(now.proof);
-    candidate.layout.work = now.work;
-    candidate.layout.deadline_hit = now.deadline_hit;
-    if (candidate.layout.arena() == now.lower_bound()) candidate.layout.status = status::optimal;
-    out = std::move(candidate);
+    count_moved(p, before, *other);
+    if (other->moved > now.moved || (other->moved == now.moved && other->arena() >= now.arena())) return;
+    other->lower_bound_bytes = now.lower_bound();
+    other->proof = std::move(now.proof);
+    other->work = now.work;
+    other->deadline_hit = now.deadline_hit;
+    if (other->arena() == now.lower_bound()) other->status = status::optimal;
+    now = *std::move(other);
   };
   take(former_plan(p, before));
-  if (out.moved != 0 && !out.fewest) take(repaired(p, before, limit, wait));
+  if (now.moved != 0 && !now.moved_fewest) take(repaired(p, before, limit, wait));
 }
 
-result<replanned> replan_in_order(const problem& p, const problem& wished, const former_places& before,
-                                  const options& o, double tolerance) {
-  replanned out;
-  const patience wait{o};
+result<plan> replan_in_order(const problem& p, const problem& wished, const former_places& before, const options& o,
+                             const patience& wait) {
+  plan out;
   if (hints_are_places(p)) {
-    out.layout = solve_single(wished, o, wait, &out.fewest);
-    out.layout.deadline_hit = wait.was_over();
-    if (out.layout.has_offsets()) {
-      if (const auto broken = verify(p, out.layout)) return error{errc::internal, broken->rule, broken->a};
+    bool fewest = false;
+    out = solve_single(wished, o, wait, &fewest);
+    out.moved_fewest = fewest;
+    out.deadline_hit = wait.was_over();
+    if (out.has_offsets()) {
+      if (const auto broken = verify_within(p, out, {})) return error{errc::internal, broken->rule, broken->a};
       // A proof that is more than can be checked may be right all the same.
-      if (const auto wrong = verify_bound_within(p, 0, out.layout.proof, bound_patience(p)))
+      if (const auto wrong = verify_bound_within(p, 0, out.proof, bound_patience(p)))
         return error{errc::internal, wrong->rule, wrong->a.value_or(0)};
     }
   } else {
     auto answer = solve_within(wished, o, wait);
     if (!answer) return answer.error();
-    out.layout = std::move(*answer);
+    out = std::move(*answer);
   }
-  if (!out.layout.has_offsets() || (!out.layout.optimal() && !ends_no_higher(p))) {
+  if (!out.has_offsets() || (!out.optimal() && !ends_no_higher(p))) {
     // The old places may not fit the capacity, may have taken the work that a plan needs or may have led to a larger
     // arena.
     auto answer = solve_within(p, o, wait);
     if (!answer) return answer.error();
-    const bool lower = answer->has_offsets() && answer->arena() < out.layout.arena();
-    if (!out.layout.has_offsets() || lower) out = {.layout = std::move(*answer)};
+    const bool lower = answer->has_offsets() && answer->arena() < out.arena();
+    if (!out.has_offsets() || lower) out = std::move(*answer);
   }
-  if (!out.layout.has_offsets()) return out;
+  if (!out.has_offsets()) return out;
   count_moved(p, before, out);
-  prefer_former(p, before, tolerance, wait, out);
+  prefer_former(p, before, wait, out);
   // The most hints kept need not be the fewest buffers moved if a new buffer has a hint of its own.
   for (index i = 0; i < p.buffers.size(); ++i) {
-    out.fewest = out.fewest && (before.offsets[i] || !p.buffers[i].hint);
+    out.moved_fewest = out.moved_fewest && (before.offsets[i] || !p.buffers[i].hint);
   }
-  if (out.moved == 0) out.fewest = true;
+  if (out.moved == 0) out.moved_fewest = true;
   return out;
 }
 
 }  // namespace
 
-result<replanned> replan(const problem& p, std::span<const std::optional<bytes>> before, const options& o,
-                         std::span<const index> before_memory, std::span<const index> before_slab, double tolerance) {
+result<plan> replan(const problem& p, const former_places& before, const options& o, const patience& wait) {
   const std::size_t n = p.buffers.size();
-  if (before.size() != n || (!before_memory.empty() && before_memory.size() != n) ||
-      (!before_slab.empty() && before_slab.size() != n)) {
-    return error{errc::invalid_input, "problem: not one old offset a buffer", before.size()};
+  if (before.offsets.size() != n || (!before.memory_of.empty() && before.memory_of.size() != n) ||
+      (!before.slab_of.empty() && before.slab_of.size() != n)) {
+    return error{errc::invalid_input, "problem: not one old offset a buffer", before.offsets.size()};
   }
-  if (!(tolerance >= 0 && tolerance <= 1)) {
+  if (!(before.tolerance >= 0 && before.tolerance <= 1)) {
     return error{errc::invalid_input, "problem: the tolerance is not a number from 0 to 1", 0};
   }
   problem wished = p;
   for (index i = 0; i < n; ++i) {
-    if (before[i]) wished.buffers[i].hint = *before[i] <= max_address ? before[i] : std::nullopt;
+    const auto& at = before.offsets[i];
+    if (at) wished.buffers[i].hint = *at <= max_address ? at : std::nullopt;
   }
   if (auto ok = validate(wished); !ok) return ok.error();
-  former_places places{{before.begin(), before.end()},
-                       {before_memory.begin(), before_memory.end()},
-                       {before_slab.begin(), before_slab.end()}};
   const auto other = in_canonical_order(wished);
-  if (!other) return replan_in_order(p, wished, places, o, tolerance);
+  if (!other) return replan_in_order(p, wished, before, o, wait);
   // The old places take part in the order, so that they do not depend on the caller's either.
   problem in_order = other->in_order;
-  former_places in_place;
+  former_places in_place{.tolerance = before.tolerance};
   for (index k = 0; k < n; ++k) {
     const index i = other->given[k];
     in_order.buffers[k].hint = p.buffers[i].hint;
-    in_place.offsets.push_back(places.offsets[i]);
-    if (!places.memory.empty()) in_place.memory.push_back(places.memory[i]);
-    if (!places.slab.empty()) in_place.slab.push_back(places.slab[i]);
+    in_place.offsets.push_back(before.offsets[i]);
+    if (!before.memory_of.empty()) in_place.memory_of.push_back(before.memory_of[i]);
+    if (!before.slab_of.empty()) in_place.slab_of.push_back(before.slab_of[i]);
   }
-  auto found = replan_in_order(in_order, other->in_order, in_place, o, tolerance);
+  auto found = replan_in_order(in_order, other->in_order, in_place, o, wait);
   if (!found) {
     const auto at = found.error().number;
     return error{found.error().code, found.error().what, at < n ? other->given[at] : at};
   }
-  to_given_order(*other, found->layout);
+  to_given_order(*other, *found);
   return found;
 }
 

@@ -10,15 +10,12 @@ from ._core import (
     Pool,
     Problem,
     Stream,
-    SymbolicPlan,
     Tensor,
     __version__,
     fit,
     from_dlpack,
-    plan_moves,
     read,
     rules,
-    solve_symbolic,
 )
 
 if TYPE_CHECKING:
@@ -41,20 +38,17 @@ __all__ = [
     "Pool",
     "Problem",
     "Stream",
-    "SymbolicPlan",
     "Tensor",
     "__version__",
     "fit",
     "from_dlpack",
     "plan_many",
-    "plan_moves",
     "plan_stream",
     "plan_stream_async",
     "read",
     "rules",
     "shard_of",
     "solve_async",
-    "solve_symbolic",
 ]
 
 # Imported when they are asked for: what they stand on takes longer to import than the rest.

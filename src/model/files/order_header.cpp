@@ -1,8 +1,8 @@
-// A C header that evaluates a symbolic plan.
+// Writes the plan of a problem with dimensions as a C header.
 #include <algorithm>
 
-#include "berth/model/symbolic_file.hpp"
 #include "model/files/plan_text.hpp"
+#include "model/files/size_expression.hpp"
 
 namespace berth::model {
 namespace {
@@ -32,12 +32,12 @@ constexpr const char* head =
 
 class header_writer {
  public:
-  header_writer(const problem_file& file, const plan::symbolic_plan& answer, std::string_view prefix)
-      : p_{file.problem}, sizes_{*file.symbolic}, answer_{answer}, alignment_{base_alignment(file)}, named_{prefix} {
-    for (const std::string& name : macro_names(names_of(sizes_.dimensions)))
+  header_writer(const problem_file& file, const plan::plan& answer, std::string_view prefix)
+      : p_{file.problem}, answer_{answer}, alignment_{base_alignment(file)}, named_{prefix} {
+    for (const std::string& name : macro_names(names_of(p_.dimensions)))
       dimensions_.push_back(named_("BERTH_") + name);
     for (const std::string& name : macro_names(names_of(p_.buffers))) buffers_.push_back(named_("BERTH_") + name);
-    for (const plan::dimension& d : sizes_.dimensions) parameters_ += (parameters_.empty() ? "" : ", ") + d.name + '_';
+    for (const plan::dimension& d : p_.dimensions) parameters_ += (parameters_.empty() ? "" : ", ") + d.name + '_';
     for (const std::string& d : dimensions_) most_ += (most_.empty() ? "" : ", ") + d + "_MOST";
   }
 
@@ -61,9 +61,9 @@ class header_writer {
   }
 
   void constants() {
-    define(named_("BERTH_ARENA_MOST_BYTES"), answer_.most.arena());
+    define(named_("BERTH_ARENA_MOST_BYTES"), answer_.arena());
     define(named_("BERTH_ARENA_ALIGNMENT"), alignment_);
-    append(out_ += named_("#define BERTH_DIMENSION_COUNT "), sizes_.dimensions.size());
+    append(out_ += named_("#define BERTH_DIMENSION_COUNT "), p_.dimensions.size());
     append(out_ += named_("\n#define BERTH_BUFFER_COUNT "), p_.buffers.size());
     const std::string granularity = std::to_string(p_.granularity) + "ull";
     out_ += "\n\n/* What a buffer of a size takes, and the next multiple of a step. */\n";
@@ -77,8 +77,8 @@ class header_writer {
     for (std::size_t d = 0; d < dimensions_.size(); ++d) {
       append(out_ += "\n#define " + dimensions_[d] + "_DIMENSION ", d);
       out_ += '\n';
-      define(dimensions_[d] + "_LEAST", sizes_.dimensions[d].least);
-      define(dimensions_[d] + "_MOST", sizes_.dimensions[d].most);
+      define(dimensions_[d] + "_LEAST", p_.dimensions[d].least);
+      define(dimensions_[d] + "_MOST", p_.dimensions[d].most);
     }
   }
 
@@ -86,10 +86,10 @@ class header_writer {
   [[nodiscard]] std::vector<bool> fixed_offsets() const {
     std::vector<bool> fixed(buffers_.size(), true);
     for (std::size_t k = 0; k < answer_.order.size(); ++k) {
-      for (std::uint32_t s = answer_.first[k]; s < answer_.first[k + 1]; ++s) {
+      for (std::uint32_t s = answer_.first_support[k]; s < answer_.first_support[k + 1]; ++s) {
         const plan::index below = answer_.supports[s];
-        const bool fixed_size = std::all_of(sizes_.of[below].begin(), sizes_.of[below].end(),
-                                            [](const plan::size_term& t) { return t.dimensions.empty(); });
+        const bool fixed_size = std::ranges::all_of(
+            p_.buffers[below].terms, [](const plan::size_term& t) { return t.dimensions.empty(); });
         if (!fixed[below] || !fixed_size) fixed[answer_.order[k]] = false;
       }
     }
@@ -102,10 +102,10 @@ class header_writer {
     append(out_ += "#define " + name + "_INDEX ", i);
     out_ += "\n#define " + name + "_SIZE(" + parameters_ + ") (";
     bool first = true;
-    for (const plan::size_term& t : sizes_.of[i]) {
+    for (const plan::size_term& t : terms_of(p_.buffers[i])) {
       append(out_ += first ? "" : " + ", t.factor);
       out_ += "ull";
-      for (const plan::index d : t.dimensions) out_ += " * (" + sizes_.dimensions[d].name + "_)";
+      for (const plan::index d : t.dimensions) out_ += " * (" + p_.dimensions[d].name + "_)";
       first = false;
     }
     out_ += ")\n";
@@ -114,7 +114,7 @@ class header_writer {
       claim(largest + named_(" <= BERTH_ARENA_MOST_BYTES"), name + " fits the arena");
       return;
     }
-    define(name + "_OFFSET", answer_.most.offset(i));
+    define(name + "_OFFSET", answer_.offset(i));
     claim(name + "_OFFSET + " + largest + named_(" <= BERTH_ARENA_MOST_BYTES"), name + " ends in the arena");
     claim(name + "_OFFSET % " + std::to_string(p_.alignment_of(i)) + "ull == 0", name + " is aligned");
   }
@@ -128,16 +128,16 @@ class header_writer {
         " * written, where a value is outside its bounds. */\n"
         "static inline int berth_evaluate(const uint64_t *dimensions, uint64_t *offsets, uint64_t *arena_bytes) {\n");
     for (std::size_t d = 0; d < dimensions_.size(); ++d) {
-      out_ += "  const uint64_t " + sizes_.dimensions[d].name + "_ = dimensions[" + dimensions_[d] + "_DIMENSION];\n";
+      out_ += "  const uint64_t " + p_.dimensions[d].name + "_ = dimensions[" + dimensions_[d] + "_DIMENSION];\n";
     }
     out_ += answer_.supports.empty() ? "  uint64_t arena = 0;\n" : "  uint64_t at, arena = 0;\n";
     if (dimensions_.empty()) out_ += "  (void)dimensions;\n";
     if (buffers_.empty()) out_ += "  (void)offsets;\n";
     for (std::size_t d = 0; d < dimensions_.size(); ++d) {
-      const std::string value = sizes_.dimensions[d].name + '_';
+      const std::string value = p_.dimensions[d].name + '_';
       // Compilers warn of comparisons that are never true.
-      if (sizes_.dimensions[d].least != 0) out_ += "  if (" + value + " < " + dimensions_[d] + "_LEAST) return 0;\n";
-      if (sizes_.dimensions[d].most != max_bytes) {
+      if (p_.dimensions[d].least != 0) out_ += "  if (" + value + " < " + dimensions_[d] + "_LEAST) return 0;\n";
+      if (p_.dimensions[d].most != max_bytes) {
         out_ += "  if (" + value + " > " + dimensions_[d] + "_MOST) return 0;\n";
       }
     }
@@ -152,7 +152,7 @@ class header_writer {
     };
     for (std::size_t k = 0; k < answer_.order.size(); ++k) {
       const plan::index i = answer_.order[k];
-      const std::uint32_t lowest = answer_.first[k], end = answer_.first[k + 1];
+      const std::uint32_t lowest = answer_.first_support[k], end = answer_.first_support[k + 1];
       out_ += '\n';
       for (std::uint32_t s = lowest; s < end; ++s) {
         const std::string below = end_of(answer_.supports[s]);
@@ -166,8 +166,7 @@ class header_writer {
   }
 
   const plan::problem& p_;
-  const plan::symbolic_sizes& sizes_;
-  const plan::symbolic_plan& answer_;
+  const plan::plan& answer_;
   bytes alignment_;
   c_names named_;
   std::vector<std::string> dimensions_, buffers_;  // the macros' common part
@@ -177,7 +176,7 @@ class header_writer {
 
 }  // namespace
 
-std::string symbolic_plan_header(const problem_file& file, const plan::symbolic_plan& answer, std::string_view prefix) {
+std::string order_header(const problem_file& file, const plan::plan& answer, std::string_view prefix) {
   return header_writer{file, answer, prefix}.write();
 }
 

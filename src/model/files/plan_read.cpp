@@ -1,304 +1,28 @@
-#include "berth/model/plan_file.hpp"
-
+// Reads plans: berth-plan/1 and CSV.
 #include <algorithm>
-#include <cstdio>
-#include <map>
+#include <tuple>
 #include <unordered_map>
+#include <variant>
 
 #include "berth/model/input_error.hpp"
+#include "berth/model/plan_file.hpp"
 #include "model/file.hpp"
 #include "model/files/json_fields.hpp"
 #include "model/files/plan_text.hpp"
+#include "model/files/size_expression.hpp"
 #include "model/files/text.hpp"
 
 namespace berth::model {
 namespace {
 
-plan::index memory_of(const plan::plan& answer, plan::index i) {
-  return answer.memory_of.empty() ? 0 : answer.memory_of[i];
-}
-
-plan::index slab_of(const plan::plan& answer, plan::index i) {
-  return answer.slab_of.empty() ? 0 : answer.slab_of[i];
-}
-
-void append_certificate(std::string& out, const problem_file& file, const plan::certificate& proof) {
-  out += ",\"certificate\":[";
-  for (const plan::argument& why : proof) {
-    if (out.back() == '}') out += ',';
-    out += why.kind == plan::argument::kind::stack ? "{\"argument\":\"stack\"" : "{\"argument\":\"search\"";
-    append(out += ",\"bound\":", why.bound);
-    if (why.memory && !file.problem.memories.empty()) {
-      append_string(out += ",\"pool\":", file.problem.memories[*why.memory].name);
-    }
-    if (why.at) append(out += ",\"at\":", *why.at);
-    if (!why.buffers.empty()) {
-      out += ",\"buffers\":[";
-      for (const plan::index i : why.buffers) {
-        if (out.back() != '[') out += ',';
-        append_id(out, file, file.problem.buffers[i].name);
-      }
-      out += ']';
-    }
-    if (why.step != 1) append(out += ",\"step\":", why.step);
-    out += '}';
-  }
-  out += ']';
-}
-
-}  // namespace
-
-plan::interval whole_life(const plan::problem& p, plan::index i) {
-  const plan::buffer& b = p.buffers[i];
-  if (!b.lifetimes.empty()) return {b.lifetimes.front().lower, b.lifetimes.back().upper};
-  return {b.live.lower, std::max(b.live.lower, b.live.upper)};
-}
-
-std::vector<bytes> arena_by_memory(const plan::problem& p, const plan::plan& answer) {
-  std::map<std::pair<plan::index, plan::index>, bytes> tops;  // by memory and slab
-  for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    bytes& top = tops[{memory_of(answer, i), slab_of(answer, i)}];
-    top = std::max(top, answer.offset(i) + p.footprint(i));
-  }
-  std::vector<bytes> arena(std::max<std::size_t>(1, p.memories.size()), 0);
-  for (const auto& [place, top] : tops) arena[place.first] += top;
-  return arena;
-}
-
-void append(std::string& out, double n) {
-  char digits[40];
-  out.append(digits, static_cast<std::size_t>(std::snprintf(digits, sizeof digits, "%.6g", n)));
-}
-
-void append_string(std::string& out, std::string_view text) {
-  const bool plain = std::all_of(text.begin(), text.end(),
-                                 [](unsigned char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
-  if (plain) {
-    ((out += '"') += text) += '"';
-  } else {
-    out += json(text).dump(-1, ' ', true, json::error_handler_t::replace);
-  }
-}
-
-void append_id(std::string& out, const problem_file& file, std::string_view id) {
-  if (file.numeric_ids && parse_number<std::int64_t>(id)) {
-    out += id;
-  } else {
-    append_string(out, id);
-  }
-}
-
-std::string other_size(const problem_file& file, plan::index i, bytes said) {
-  const plan::buffer& b = file.problem.buffers[i];
-  return "buffer " + quote(b.name) + " has " + std::to_string(said) + " bytes here, in the problem " +
-         std::to_string(b.size);
-}
-
-namespace {
-
-char capital(char c) {
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-}
-
-std::string plain_macro_name(std::string_view id) {
-  std::string name;
-  bool apart = false;  // something else stands before the next letter
-  for (const char c : id) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (letter && apart && !name.empty()) name += '_';
-    if (letter) name += capital(c);
-    apart = !letter;
-  }
-  return name.empty() ? "UNNAMED" : name;
-}
-
-}  // namespace
-
-c_names::c_names(std::string_view prefix) : macro_{plain_macro_name(prefix)} {
-  if (prefix.empty() || macro_ == "UNNAMED") macro_ = "BERTH";
-  if (macro_.front() >= '0' && macro_.front() <= '9') macro_.insert(0, "BERTH_");
-  macro_ += '_';
-  for (const char c : macro_) function_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-std::string c_names::operator()(std::string_view fixed) const {
-  constexpr std::string_view macro = "BERTH_", function = "berth_";
-  std::string out;
-  while (!fixed.empty()) {
-    const bool is_macro = fixed.starts_with(macro), is_function = fixed.starts_with(function);
-    out += is_macro ? macro_ : is_function ? function_ : std::string{fixed.front()};
-    fixed.remove_prefix(is_macro || is_function ? macro.size() : 1);
-  }
-  return out;
-}
-
-std::vector<std::string> macro_names(const std::vector<std::string>& ids) {
-  std::unordered_map<std::string, std::size_t> taken;  // how often it was asked for
-  taken.reserve(ids.size());
-  std::vector<std::string> names;
-  names.reserve(ids.size());
-  std::vector<std::size_t> later;
-  for (const std::string& id : ids) {
-    names.push_back(plain_macro_name(id));
-    if (++taken[names.back()] > 1) later.push_back(names.size() - 1);
-  }
-  // All plain names are known now, so that no numbered one takes that of an id that comes after it.
-  for (auto& [name, count] : taken) count = 1;
-  for (const std::size_t i : later) {
-    std::size_t& last = taken[names[i]];  // a reference that growth leaves valid
-    std::string numbered;
-    do {
-      numbered = names[i] + "_" + std::to_string(++last);
-    } while (!taken.emplace(numbered, 1).second);
-    names[i] = std::move(numbered);
-  }
-  return names;
-}
-
-bytes base_alignment(const problem_file& file) {
-  const plan::problem& p = file.problem;
-  std::optional<rules::placement> all = rules::unconstrained();
-  const auto join = [&](bytes alignment) {
-    all = rules::strictest(*all, {.start_alignment = alignment});
-    if (!all) throw input_error(file.path, "no alignment of 64 bits is a multiple of all alignments: no header");
-  };
-  for (plan::index i = 0; i < p.buffers.size(); ++i) join(p.alignment_of(i));
-  for (const plan::memory& m : p.memories) join(m.alignment);
-  return all->start_alignment;
-}
-
-std::string macro_comment(const std::string& id, std::string_view name) {
-  if (std::equal(id.begin(), id.end(), name.begin(), name.end(), [](char a, char b) { return capital(a) == b; })) {
-    return {};
-  }
-  std::string text = quote(id);
-  std::replace(text.begin(), text.end(), '*', '?');  // no end of a comment, nor a second beginning
-  return "/* " + text + " */\n";
-}
-
-std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms) {
-  return plan_json(file, answer, elapsed_ms, {}, {});
-}
-
-std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms, std::string_view more,
-                      const std::function<void(std::string&, plan::index)>& more_of) {
-  const plan::problem& p = file.problem;
-  std::string out;
-  out.reserve(256 + p.buffers.size() * 80);
-  append(out += "{\"format\":\"berth-plan/1\",\"arena_bytes\":", answer.arena());
-  append(out += ",\"lower_bound\":", answer.lower_bound());
-  append(out += ",\"no_reuse_bytes\":", no_reuse_bytes(file));
-  out += answer.optimal() ? ",\"optimal\":true" : ",\"optimal\":false";
-  append_string(out += ",\"status\":", name(answer.status));
-  out += ",\"verified\":true";
-  append_string(out += ",\"solver\":", answer.solver);
-  append(out += ",\"work\":", answer.work);
-  if (answer.deadline_hit) out += ",\"deadline_hit\":true";
-  if (!p.reuse_penalties.empty()) (out += ",\"reuse_penalty\":") += json(answer.reuse_penalty).dump();
-  append(out += ",\"elapsed_ms\":", elapsed_ms);
-  if (!file.rules.empty()) append_string(out += ",\"rules\":", file.rules);
-  append(out += ",\"size_granularity\":", p.granularity);
-  append(out += ",\"tail_pad\":", p.tail_pad);
-  if (!answer.proof.empty()) append_certificate(out, file, answer.proof);
-  if (!p.memories.empty()) {
-    const auto arenas = arena_by_memory(p, answer);
-    out += ",\"pools\":[";
-    for (std::size_t m = 0; m < arenas.size(); ++m) {
-      append_string(out += m == 0 ? "{\"id\":" : ",{\"id\":", p.memories[m].name);
-      append(out += ",\"arena_bytes\":", arenas[m]);
-      out += '}';
-    }
-    out += ']';
-  }
-  out += more;
-  out += ",\"buffers\":[";
-  for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    append_id(out += i == 0 ? "\n{\"id\":" : ",\n{\"id\":", file, p.buffers[i].name);
-    append(out += ",\"offset\":", answer.offset(i));
-    append(out += ",\"size\":", p.buffers[i].size);
-    const plan::interval live = whole_life(p, i);
-    append(out += ",\"lower\":", live.lower);
-    append(out += ",\"upper\":", live.upper);
-    if (!p.memories.empty()) append_string(out += ",\"pool\":", p.memories[memory_of(answer, i)].name);
-    if (!answer.slab_of.empty()) append(out += ",\"slab\":", answer.slab_of[i]);
-    if (p.buffers[i].granularity != 0) append(out += ",\"size_granularity\":", p.buffers[i].granularity);
-    if (p.buffers[i].tail_pad) append(out += ",\"tail_pad\":", *p.buffers[i].tail_pad);
-    if (more_of) more_of(out, i);
-    out += '}';
-  }
-  out += "]}\n";
-  return out;
-}
-
-std::string plan_csv(const problem_file& file, const plan::plan& answer) {
-  const plan::problem& p = file.problem;
-  const auto require_plain = [&](const std::string& id) {
-    if (id.find_first_of(",\r\n") == std::string::npos && trim(id) == id) return;
-    throw input_error(file.path, "the id " + quote(id) + " cannot stand in CSV");
-  };
-  for (const plan::buffer& b : p.buffers) require_plain(b.name);
-  for (const plan::memory& m : p.memories) require_plain(m.name);
-  std::string out = "id,lower,upper,size,offset";
-  if (!p.memories.empty()) out += ",pool";
-  if (!answer.slab_of.empty()) out += ",slab";
-  out += '\n';
-  for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    const plan::interval live = whole_life(p, i);
-    out += guarded(p.buffers[i].name);
-    append(out += ',', live.lower);
-    append(out += ',', live.upper);
-    append(out += ',', p.buffers[i].size);
-    append(out += ',', answer.offset(i));
-    if (!p.memories.empty()) (out += ',') += guarded(p.memories[memory_of(answer, i)].name);
-    if (!answer.slab_of.empty()) append(out += ',', answer.slab_of[i]);
-    out += '\n';
-  }
-  return out;
-}
-
-std::string plan_header(const problem_file& file, const plan::plan& answer, std::string_view prefix) {
-  const plan::problem& p = file.problem;
-  const c_names named{prefix};
-  std::string out = named(
-      "/* Written by `berth plan`: the place of every buffer. Do not edit. */\n"
-      "#ifndef BERTH_PLAN_H\n#define BERTH_PLAN_H\n\n"
-      "#ifdef __cplusplus\n#define BERTH_PLAN_ASSERT(what, text) static_assert(what, text)\n"
-      "#else\n#define BERTH_PLAN_ASSERT(what, text) _Static_assert(what, text)\n#endif\n\n");
-  const auto define = [&out](const std::string& macro, bytes n) {
-    append(out += "#define " + macro + ' ', n);
-    out += "ull\n";
-  };
-  define(named("BERTH_ARENA_BYTES"), answer.arena());
-  define(named("BERTH_ARENA_ALIGNMENT"), base_alignment(file));
-  const auto arenas = arena_by_memory(p, answer);
-  const std::vector<std::string> pools = macro_names(names_of(p.memories)), buffers = macro_names(names_of(p.buffers));
-  for (std::size_t m = 0; m < p.memories.size(); ++m) {
-    out += macro_comment(p.memories[m].name, pools[m]);
-    define(named("BERTH_POOL_") + pools[m] + "_BYTES", arenas[m]);
-  }
-  for (plan::index i = 0; i < p.buffers.size(); ++i) {
-    const std::string macro = named("BERTH_") + buffers[i];
-    (out += '\n') += macro_comment(p.buffers[i].name, buffers[i]);
-    define(macro + "_OFFSET", answer.offset(i));
-    define(macro + "_SIZE", p.buffers[i].size);
-    if (!p.memories.empty()) define(macro + "_POOL", memory_of(answer, i));
-    if (!answer.slab_of.empty()) define(macro + "_SLAB", answer.slab_of[i]);
-    const std::string arena =
-        p.memories.empty() ? named("BERTH_ARENA_BYTES") : named("BERTH_POOL_") + pools[memory_of(answer, i)] + "_BYTES";
-    out += named("BERTH_PLAN_ASSERT(") + macro + "_OFFSET + " + macro + "_SIZE <= " + arena + ", \"" + macro +
-           " ends in the arena\");\n";
-    append(out += named("BERTH_PLAN_ASSERT(") + macro + "_OFFSET % ", p.alignment_of(i));
-    out += "ull == 0, \"" + macro + " is aligned\");\n";
-  }
-  return out + "\n#endif\n";
-}
-
+// Throws if a document says that it is something else than a plan.
 void require_plan(const json_value& root) {
   const auto format = root.is_object() ? root.find("format") : std::nullopt;
   if (!format || format->as_id() == "berth-plan/1") return;
   format->fail(format->as_id() == "berth-problem/1" ? "a problem, not a plan" : "is not 'berth-plan/1'");
 }
 
+// Makes the problem stricter by the rules of the plan, and requires it to be valid then.
 void add_rules_of_plan(const json_value& root, problem_file& file) {
   plan::problem& p = file.problem;
   const auto join = [](const json_value& v, bytes mine) {
@@ -331,8 +55,6 @@ void add_rules_of_plan(const json_value& root, problem_file& file) {
   const auto ok = plan::validate(p);
   if (!ok) root.fail(std::string{"the problem is not valid under its rules: "} + ok.error().what);
 }
-
-namespace {
 
 struct places_reader {
   const problem_file& file;
@@ -425,6 +147,8 @@ struct places_reader {
     if (const auto f = root.find("arena_bytes")) answer.arena_bytes = f->as_bytes();
     if (const auto f = root.find("lower_bound")) answer.lower_bound_bytes = f->as_bytes();
     if (const auto f = root.find("reuse_penalty")) answer.reuse_penalty = f->as_number();
+    if (const auto f = root.find("cost")) answer.cost = f->as_number();
+    if (const auto f = root.find("cost_bound")) answer.cost_bound = f->as_number();
     if (!root.find("arena_bytes")) answer.arena_bytes = arena();
     if (!root.find("reuse_penalty")) answer.reuse_penalty = penalty();
   }
@@ -532,6 +256,203 @@ struct places_reader {
   }
 };
 
+// Reads plans with stays.
+template <class List>
+std::unordered_map<std::string, plan::index> numbers_by_name(const List& named) {
+  std::unordered_map<std::string, plan::index> numbers;
+  for (const auto& one : named) numbers.emplace(one.name, static_cast<plan::index>(numbers.size()));
+  return numbers;
+}
+
+class moves_reader {
+ public:
+  moves_reader(const std::string& path, problem_file& file)
+      : path_{path},
+        file_{file},
+        buffers_{numbers_by_name(file.problem.buffers)},
+        pools_{numbers_by_name(file.problem.memories)} {}
+
+  plan::plan read(std::string_view text) {
+    const json document = parse_json(path_, text);
+    const json_value root{document, "", path_, 0};
+    require_plan(root);
+    add_rules_of_plan(root, file_);
+    const auto lines = lines_of_elements(text, "buffers", 1);
+    const json_value list = root.at("buffers");
+    for (std::size_t k = 0; k < list.size(); ++k) read_stay(list.at(k, lines.size() == list.size() ? lines[k] : 0));
+    sort_stays();
+    const json_value moves = root.at("moves");
+    for (std::size_t k = 0; k < moves.size(); ++k) read_move(moves.at(k));
+    answer_.status = plan::status::feasible;
+    if (root.at("optimal").as_bool()) answer_.status = plan::status::optimal;
+    answer_.arena_bytes = root.at("arena_bytes").as_bytes();
+    answer_.lower_bound_bytes = root.at("lower_bound").as_bytes();
+    if (const auto f = root.find("reuse_penalty")) answer_.reuse_penalty = f->as_number();
+    answer_.access = root.at("access_time").as_number();
+    answer_.stall = root.at("stall_time").as_number();
+    answer_.cost = answer_.access + answer_.stall;
+    answer_.copied = root.at("copied_bytes").as_bytes();
+    answer_.cost_bound = root.at("cost_bound").as_number();
+    return std::move(answer_);
+  }
+
+ private:
+  using names = std::unordered_map<std::string, plan::index>;
+
+  static plan::index named(const names& all, const json_value& v, const char* what) {
+    const auto it = all.find(v.as_id());
+    if (it == all.end()) v.fail(std::string{"the problem has no "} + what + ' ' + quote(v.as_id()));
+    return it->second;
+  }
+
+  void read_stay(const json_value& v) {
+    plan::stay s{.buffer = named(buffers_, v.at("id"), "buffer"), .memory = named(pools_, v.at("pool"), "pool")};
+    if (const auto size = v.find("size"); size && size->as_bytes() != file_.problem.buffers[s.buffer].size) {
+      v.fail(other_size(file_, s.buffer, size->as_bytes()));
+    }
+    s.live = {v.at("lower").as_tick(), v.at("upper").as_tick()};
+    s.ready = s.live.lower;
+    answer_.stays.push_back(s);
+    answer_.offsets.push_back(v.at("offset").as_bytes());
+    answer_.memory_of.push_back(s.memory);
+    const auto slab = v.find("slab");
+    const bytes number = slab ? slab->as_bytes() : 0;
+    if (number > answer_.stays.size() + buffers_.size()) slab->fail("is not below the number of stays");
+    if (slab) answer_.slab_of.resize(answer_.stays.size(), 0);
+    if (slab) answer_.slab_of.back() = static_cast<plan::index>(number);
+  }
+
+  // By buffer, pool and first tick; `furthest` is the stay of the same buffer and pool, up to here, that ends last.
+  struct sorted_stay {
+    plan::index buffer, memory;
+    plan::tick lower;
+    plan::index furthest;
+    [[nodiscard]] auto key() const { return std::tuple{buffer, memory, lower}; }
+  };
+
+  void sort_stays() {
+    for (plan::index s = 0; s < answer_.stays.size(); ++s) {
+      const plan::stay& one = answer_.stays[s];
+      sorted_.push_back({one.buffer, one.memory, one.live.lower, s});
+    }
+    std::stable_sort(sorted_.begin(), sorted_.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
+    const auto end_of = [&](const sorted_stay& s) { return answer_.stays[s.furthest].live.upper; };
+    for (std::size_t k = 1; k < sorted_.size(); ++k) {
+      const sorted_stay& before = sorted_[k - 1];
+      sorted_stay& me = sorted_[k];
+      if (before.buffer == me.buffer && before.memory == me.memory && end_of(before) >= end_of(me)) {
+        me.furthest = before.furthest;
+      }
+    }
+  }
+
+  // Returns the stay of a buffer in a pool over some ticks; it is there once at a time.
+  plan::index stay_at(const json_value& v, plan::index buffer, plan::index pool, plan::tick at) const {
+    const auto behind = std::upper_bound(sorted_.begin(), sorted_.end(), std::tuple{buffer, pool, at},
+                                         [](const auto& key, const sorted_stay& s) { return key < s.key(); });
+    if (behind != sorted_.begin()) {
+      const sorted_stay& s = *std::prev(behind);
+      if (s.buffer == buffer && s.memory == pool && at < answer_.stays[s.furthest].live.upper) return s.furthest;
+    }
+    v.fail("its buffer is not in this pool at " + std::to_string(at));
+  }
+
+  void read_move(const json_value& v) {
+    v.only_keys({"id", "from", "to", "start", "end", "begin_time", "done_time"});
+    plan::move m{.buffer = named(buffers_, v.at("id"), "buffer")};
+    m.during = {v.at("start").as_tick(), v.at("end").as_tick()};
+    m.from = stay_at(v.at("from"), m.buffer, named(pools_, v.at("from"), "pool"), m.during.lower);
+    m.to = stay_at(v.at("to"), m.buffer, named(pools_, v.at("to"), "pool"), m.during.lower);
+    m.begin = v.at("begin_time").as_number();
+    m.done = v.at("done_time").as_number();
+    answer_.stays[m.to].ready = m.during.upper;
+    answer_.moves.push_back(m);
+  }
+
+  const std::string& path_;
+  problem_file& file_;
+  names buffers_, pools_;
+  plan::plan answer_;
+  std::vector<sorted_stay> sorted_;
+};
+
+std::vector<plan::size_term> in_order(std::vector<plan::size_term> terms) {
+  for (plan::size_term& t : terms) std::ranges::sort(t.dimensions);
+  std::ranges::sort(terms, {}, [](const plan::size_term& t) { return std::tie(t.dimensions, t.factor); });
+  return terms;
+}
+
+void require(const std::optional<json_value>& said, bytes mine) {
+  if (said && said->as_bytes() != mine) said->fail("is not the problem's, which is " + std::to_string(mine));
+}
+
+// Requires sizes, alignments and dimensions in the plan to be the problem's: a program that uses the plan takes them
+// from it. `file` is as strict as the plan's rules make it.
+void require_the_same(const json_value& root, const problem_file& file) {
+  const plan::problem& p = file.problem;
+  require(root.find("size_granularity"), p.granularity);
+  require(root.find("tail_pad"), p.tail_pad);
+  const auto said = root.find("dimensions");
+  if (!said) return;
+  const std::vector<plan::dimension>& mine = file.problem.dimensions;
+  if (said->size() != mine.size()) said->fail("are not those of the problem");
+  for (std::size_t k = 0; k < mine.size(); ++k) {
+    const json_value d = said->at(k);
+    if (d.at("name").as_id() != mine[k].name) d.fail("is not the problem's, which is " + quote(mine[k].name));
+    require(d.at("least"), mine[k].least);
+    require(d.at("most"), mine[k].most);
+  }
+}
+
+void require_the_same(const json_value& v, const problem_file& file, plan::index i, const dimension_numbers& numbers) {
+  const plan::problem& p = file.problem;
+  require(v.find("alignment"), p.alignment_of(i));
+  require(v.find("size_granularity"), p.granularity_of(i));
+  require(v.find("tail_pad"), p.tail_pad_of(i));
+  const auto formula = v.find("size_formula");
+  if (!formula) return;
+  const auto terms = parse_size(formula->as_id(), numbers);
+  if (const auto* wrong = std::get_if<std::string>(&terms)) formula->fail(*wrong);
+  if (in_order(std::get<0>(terms)) == in_order(terms_of(p.buffers[i]))) return;
+  formula->fail("is not the problem's size, " + quote(size_text(terms_of(p.buffers[i]), p.dimensions)));
+}
+
+// Reads what a plan of a problem with dimensions has beside offsets.
+void read_order(const std::string& path, std::string_view text, const problem_file& file, plan::plan& out) {
+  const json document = parse_json(path, text);
+  const json_value root{document, "", path, 0};
+  const auto order = root.is_object() ? root.find("order") : std::nullopt;
+  if (!order) root.fail("no key 'order': not a plan for all values of the dimensions");
+  std::unordered_map<std::string_view, plan::index> buffers;
+  for (plan::index i = 0; i < file.problem.buffers.size(); ++i) buffers.emplace(file.problem.buffers[i].name, i);
+  const auto named = [&](const json_value& v) {
+    const std::string id = v.as_id();
+    const auto it = buffers.find(id);
+    if (it == buffers.end()) v.fail("the problem has no buffer " + quote(id));
+    return it->second;
+  };
+  require_the_same(root, file);
+  const dimension_numbers numbers = numbers_of(file.problem.dimensions);
+  const json_value list = root.at("buffers");
+  const auto lines = lines_of_elements(text, "buffers", 1);
+  std::vector<std::vector<plan::index>> supports(buffers.size());
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    const json_value v = list.at(k, lines.size() == list.size() ? lines[k] : 0);
+    const json_value below = v.at("supports");
+    const plan::index i = named(v.at("id"));
+    require_the_same(v, file, i, numbers);
+    for (std::size_t b = 0; b < below.size(); ++b) supports[i].push_back(named(below.at(b)));
+  }
+  out.first_support.push_back(0);
+  std::vector<bool> ordered(buffers.size());  // a second time in the order is wrong, and its supports would count again
+  for (std::size_t k = 0; k < order->size(); ++k) {
+    const plan::index i = out.order.emplace_back(named(order->at(k)));
+    if (!ordered[i]) out.supports.insert(out.supports.end(), supports[i].begin(), supports[i].end());
+    ordered[i] = true;
+    out.first_support.push_back(static_cast<std::uint32_t>(out.supports.size()));
+  }
+}
+
 }  // namespace
 
 plan::plan read_plan(const std::string& path, problem_file& file) {
@@ -539,19 +460,21 @@ plan::plan read_plan(const std::string& path, problem_file& file) {
 }
 
 plan::plan read_plan_text(const std::string& path, std::string_view text, problem_file& file) {
+  if (file.problem.has_traffic()) return moves_reader{path, file}.read(text);
   places_reader reader{path, file, &file};
   reader.read(text);
   if (!reader.others.empty()) file.notes.push_back("the plan was made elsewhere" + reader.others);
   if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
     reader.answer.offsets.clear();
   }
+  if (!file.problem.dimensions.empty()) read_order(path, text, file, reader.answer);
   return std::move(reader.answer);
 }
 
-former_places read_former_places(const std::string& path, const problem_file& file) {
+plan::former_places read_former_places(const std::string& path, const problem_file& file) {
   places_reader reader{path, file, nullptr};
   reader.read(read_text_file(path));
-  former_places out{.offsets = {}, .memory_of = std::move(reader.answer.memory_of), .slab_of = {}};
+  plan::former_places out{.memory_of = std::move(reader.answer.memory_of)};
   for (plan::index i = 0; i < reader.placed.size(); ++i) {
     out.offsets.push_back(reader.placed[i] ? std::optional<bytes>{reader.answer.offsets[i]} : std::nullopt);
   }
