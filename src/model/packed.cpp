@@ -13,13 +13,18 @@ namespace berth::model {
 namespace {
 
 constexpr char problem_mark = 'P', plan_mark = 'A';
-constexpr std::uint64_t packed_version = 2;
+constexpr std::uint64_t packed_version = 2;  // of plans; problems without dimensions and moves are those of version 1
+constexpr std::uint64_t plain = 0, with_more = 2;  // what follows the fields of a plain problem; 1 was another layout
+
+constexpr std::uint64_t version_of(char mark) {
+  return mark == problem_mark ? 1 : packed_version;
+}
 
 class packed_writer {
  public:
   explicit packed_writer(char mark, bool names = true) : names_{names} {
     out += mark;
-    number(packed_version);
+    number(version_of(mark));
   }
   void number(std::uint64_t n) {
     for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
@@ -58,7 +63,7 @@ class packed_reader {
   packed_reader(std::string_view from, char mark, const char* what) : left_{from}, what_{what} {
     if (left_.empty() || left_.front() != mark) fail("not one");
     left_.remove_prefix(1);
-    if (number() != packed_version) fail("of another version of berth");
+    if (number() != version_of(mark)) fail("of another version of berth");
   }
   [[nodiscard]] std::uint64_t number() {
     std::uint64_t n = 0;
@@ -235,6 +240,29 @@ plan::memory read_memory(packed_reader& r) {
   return m;
 }
 
+// Reads what a plain problem does not have.
+void read_more(packed_reader& r, plan::problem& p) {
+  p.dimensions = r.list([&r] {
+    plan::dimension d;
+    d.name = r.name();
+    d.least = r.number();
+    d.most = r.number();
+    return d;
+  });
+  p.steps = r.list([&r] {
+    const plan::tick at = r.time();
+    return plan::step{at, r.real()};
+  });
+  p.links = r.list([&r] {
+    plan::link l;
+    l.from = r.place();
+    l.to = r.place();
+    l.bandwidth = r.real();
+    l.latency = r.real();
+    return l;
+  });
+}
+
 // Checks what readers of files ensure: names stand behind every index, also in errors of an invalid problem.
 void require_indices(const packed_reader& r, const problem_file& file) {
   const plan::problem& p = file.problem;
@@ -288,14 +316,18 @@ std::string pack(const problem_file& file, bool names) {
   if (p.conflicts) w.pairs(*p.conflicts);
   w.pairs(p.separations);
   w.list(p.reuse_penalties, [&w](const plan::reuse_penalty& e) { w.number(e.a), w.number(e.b), w.real(e.weight); });
-  w.list(p.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
-  w.list(p.steps, [&w](const plan::step& s) { w.time(s.at), w.real(s.duration); });
-  w.list(p.links, [&w](const plan::link& l) {
-    w.number(l.from);
-    w.number(l.to);
-    w.real(l.bandwidth);
-    w.real(l.latency);
-  });
+  const bool more = !p.dimensions.empty() || p.has_traffic();
+  w.number(more ? with_more : plain);
+  if (more) {
+    w.list(p.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
+    w.list(p.steps, [&w](const plan::step& s) { w.time(s.at), w.real(s.duration); });
+    w.list(p.links, [&w](const plan::link& l) {
+      w.number(l.from);
+      w.number(l.to);
+      w.real(l.bandwidth);
+      w.real(l.latency);
+    });
+  }
   w.list(names ? file.lines : std::vector<std::uint32_t>{}, [&w](std::uint32_t line) { w.number(line); });
   w.list(names ? file.taken_over : std::vector<bytes>{}, [&w](bytes size) { w.number(size); });
   return std::move(w.out);
@@ -416,25 +448,9 @@ problem_file unpack_problem(std::string_view packed) {
     e.weight = r.real();
     return e;
   });
-  p.dimensions = r.list([&r] {
-    plan::dimension d;
-    d.name = r.name();
-    d.least = r.number();
-    d.most = r.number();
-    return d;
-  });
-  p.steps = r.list([&r] {
-    const plan::tick at = r.time();
-    return plan::step{at, r.real()};
-  });
-  p.links = r.list([&r] {
-    plan::link l;
-    l.from = r.place();
-    l.to = r.place();
-    l.bandwidth = r.real();
-    l.latency = r.real();
-    return l;
-  });
+  const std::uint64_t kind = r.number();
+  if (kind != plain && kind != with_more) r.fail("of another version of berth");
+  if (kind == with_more) read_more(r, p);
   file.lines = r.places();
   file.taken_over = r.list([&r] { return r.number(); });
   r.end();
@@ -442,6 +458,66 @@ problem_file unpack_problem(std::string_view packed) {
   require_sizes(r, file);
   return file;
 }
+
+namespace {
+
+void put_more(packed_writer& w, const plan::plan& a) {
+  const auto number = [&w](std::uint32_t n) { w.number(n); };
+  w.list(a.order, number);
+  w.list(a.first_support, number);
+  w.list(a.supports, number);
+  w.list(a.stays, [&w](const plan::stay& s) {
+    w.number(s.buffer);
+    w.number(s.memory);
+    w.time(s.live.lower);
+    w.time(s.live.upper);
+    w.time(s.ready);
+  });
+  w.list(a.moves, [&w](const plan::move& m) {
+    w.number(m.buffer);
+    w.number(m.from);
+    w.number(m.to);
+    w.time(m.during.lower);
+    w.time(m.during.upper);
+    w.real(m.begin);
+    w.real(m.done);
+  });
+  w.real(a.access);
+  w.real(a.stall);
+  w.number(a.copied);
+  w.flag(a.unmoved.has_value());
+  if (a.unmoved) w.real(*a.unmoved);
+}
+
+void read_more(packed_reader& r, plan::plan& a) {
+  a.order = r.places();
+  a.first_support = r.places();
+  a.supports = r.places();
+  a.stays = r.list([&r] {
+    plan::stay s;
+    s.buffer = r.place();
+    s.memory = r.place();
+    s.live = read_interval(r);
+    s.ready = r.time();
+    return s;
+  });
+  a.moves = r.list([&r] {
+    plan::move m;
+    m.buffer = r.place();
+    m.from = r.place();
+    m.to = r.place();
+    m.during = read_interval(r);
+    m.begin = r.real();
+    m.done = r.real();
+    return m;
+  });
+  a.access = r.real();
+  a.stall = r.real();
+  a.copied = r.number();
+  if (r.flag()) a.unmoved = r.real();
+}
+
+}  // namespace
 
 std::string pack(const plan::plan& a) {
   packed_writer w{plan_mark};
@@ -469,31 +545,9 @@ std::string pack(const plan::plan& a) {
     w.list(g.buffers, [&w](index b) { w.number(b); });
     w.number(g.step);
   });
-  const auto number = [&w](std::uint32_t n) { w.number(n); };
-  w.list(a.order, number);
-  w.list(a.first_support, number);
-  w.list(a.supports, number);
-  w.list(a.stays, [&w](const plan::stay& s) {
-    w.number(s.buffer);
-    w.number(s.memory);
-    w.time(s.live.lower);
-    w.time(s.live.upper);
-    w.time(s.ready);
-  });
-  w.list(a.moves, [&w](const plan::move& m) {
-    w.number(m.buffer);
-    w.number(m.from);
-    w.number(m.to);
-    w.time(m.during.lower);
-    w.time(m.during.upper);
-    w.real(m.begin);
-    w.real(m.done);
-  });
-  w.real(a.access);
-  w.real(a.stall);
-  w.number(a.copied);
-  w.flag(a.unmoved.has_value());
-  if (a.unmoved) w.real(*a.unmoved);
+  const bool more = !a.order.empty() || !a.stays.empty();
+  w.flag(more);
+  if (more) put_more(w, a);
   return std::move(w.out);
 }
 
@@ -529,31 +583,7 @@ plan::plan unpack_plan(const problem_file& file, std::string_view packed, plan_t
     g.step = r.number();
     return g;
   });
-  a.order = r.places();
-  a.first_support = r.places();
-  a.supports = r.places();
-  a.stays = r.list([&r] {
-    plan::stay s;
-    s.buffer = r.place();
-    s.memory = r.place();
-    s.live = read_interval(r);
-    s.ready = r.time();
-    return s;
-  });
-  a.moves = r.list([&r] {
-    plan::move m;
-    m.buffer = r.place();
-    m.from = r.place();
-    m.to = r.place();
-    m.during = read_interval(r);
-    m.begin = r.real();
-    m.done = r.real();
-    return m;
-  });
-  a.access = r.real();
-  a.stall = r.real();
-  a.copied = r.number();
-  if (r.flag()) a.unmoved = r.real();
+  if (r.flag()) read_more(r, a);
   r.end();
   const std::size_t buffers = file.problem.buffers.size();
   const std::size_t places = a.stays.empty() ? buffers : a.stays.size();

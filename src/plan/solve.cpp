@@ -88,7 +88,7 @@ result<plan> drive(const problem& p, std::span<const double> touched, const opti
                     : layout.deadline_hit               ? "it was stopped before there was a plan"
                                                         : "no plan was found within the limits";
   }
-  if (is_priced(p) && layout.has_offsets()) {
+  if (p.memories.size() > 1 && is_priced(p) && layout.has_offsets()) {
     layout.cost = found.cost;
     layout.cost_bound = found.cost_bound;
   }
@@ -112,19 +112,18 @@ result<plan> solve_within(const problem& p, const options& o, const patience& wa
   return found;
 }
 
-double cost_of(const problem& p, const plan& answer) {
-  double sum = 0;
-  for (index i = 0; i < answer.memory_of.size(); ++i) {
-    sum += static_cast<double>(p.footprint(i)) * p.memories[answer.memory_of[i]].cost;
-  }
-  return sum;
-}
-
 result<plan> solve(const problem& p, const options& o) {
   const patience wait{o};
   const bool moves = p.has_traffic();
   if (!moves && p.dimensions.empty()) {
-    return o.former != nullptr ? replan(p, *o.former, o, wait) : solve_within(p, o, wait);
+    auto answer = o.former != nullptr ? replan(p, *o.former, o, wait) : solve_within(p, o, wait);
+    if (answer && answer->has_offsets() && p.memories.size() == 1) {
+      for (index i = 0; i < p.buffers.size(); ++i) {
+        answer->cost += static_cast<double>(p.footprint(i)) * p.memories[0].cost;
+      }
+      answer->cost_bound = answer->cost;
+    }
+    return answer;
   }
   if (auto ok = validate(p); !ok) return ok.error();
   if (o.former != nullptr) {

@@ -2,6 +2,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/model/plan_file.hpp"
+#include "berth/plan/evaluate.hpp"
 #include "berth/plan/verify.hpp"
 #include "model/file.hpp"
 #include "model/files/size_expression.hpp"

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <limits>
 #include <string>
 
+#include "berth/plan/solve.hpp"
 #include "plan/brute_force.hpp"
 #include "plan/generate.hpp"
 #include "plan/verify/within.hpp"
@@ -232,6 +234,28 @@ TEST(verify, what_a_plan_says_of_itself) {
   answer = good_plan();
   answer.reuse_penalty = 2.5;
   EXPECT_EQ(broken_rule(p, answer), "");
+}
+
+TEST(verify, a_cost_is_the_sum_of_bytes_by_their_memories) {
+  problem p = three_buffers();
+  p.memories = {{.cost = 0.5}, {.cost = 2}};
+  plan answer = good_plan();
+  answer.memory_of = {0, 1, 1};
+  answer.offsets = {0, 0, 6};
+  answer.arena_bytes = 14;
+  EXPECT_EQ(broken_rule(p, answer), "") << "a plan need not say what it costs";
+  answer.cost = answer.cost_bound = 22;
+  EXPECT_EQ(broken_rule(p, answer), "");
+  answer.cost = 21;
+  EXPECT_EQ(broken_rule(p, answer), "the cost is not what the plan says");
+  answer.cost = 22;
+  answer.cost_bound = 23;
+  EXPECT_EQ(broken_rule(p, answer), "the plan costs less than its bound");
+  answer.cost_bound = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(broken_rule(p, answer), "the plan costs less than its bound");
+  p.memories.pop_back();
+  EXPECT_EQ(solve(p)->cost, 7);
+  EXPECT_EQ(solve(p)->cost_bound, 7);
 }
 
 TEST(verify, memories_and_slabs_are_apart) {

@@ -564,9 +564,9 @@ class Caches(unittest.TestCase):
     def test_a_certificate_of_what_is_not_there_is_refused(self):
         p = berth.Problem.from_arrays([64, 64], [0, 1], [2, 3])
         packed = p.solve()._packed(True)
-        self.assertEqual(packed[-9], 1)  # one argument; a second one, of a search, is about buffer 5 or pool 5
+        self.assertEqual(packed[-10], 1)  # one argument; a second one, of a search, is about buffer 5 or pool 5
         for more in (b"\x01\x00\x00\x00\x01\x05\x01", b"\x01\x00\x01\x05\x00\x00\x01"):
-            wrong = packed[:-9] + b"\x02" + packed[-8:] + more
+            wrong = packed[:-10] + b"\x02" + packed[-9:-1] + more + packed[-1:]
             with self.assertRaisesRegex(berth.InputError, "not there"):
                 p._unpacked(wrong)
 

@@ -56,6 +56,43 @@ class Folders(unittest.TestCase):
             self.assertEqual((got["planned"], got["without_plan"], got["failed"]), (planned, 1, 0))
         self.assertEqual(self.lines()[0]["plan"]["arena_bytes"], None)
 
+    def test_a_folder_a_file_a_pipe_and_a_former_plan_say_the_same(self):
+        """One plan of each kind, from everywhere."""
+        kinds = {
+            "costs": {"pools": [{"id": "fast", "capacity": 10, "cost": 1}, {"id": "slow", "cost": 2.5}], "buffers": [
+                {"id": "x", "size": 10, "lower": 0, "upper": 2}, {"id": "y", "size": 5, "lower": 1, "upper": 3}]},
+            "moves": {"pools": [{"id": "fast", "capacity": 10}, {"id": "slow", "cost": 1}],
+                      "transfers": [{"from": "slow", "to": "fast", "bandwidth": 2}, {"from": "fast", "to": "slow", "bandwidth": 2}],
+                      "buffers": [
+                          {"id": "x", "size": 8, "lower": 0, "upper": 8, "uses": [{"at": 0, "write": True}, {"at": 7}]},
+                          {"id": "y", "size": 8, "lower": 3, "upper": 5, "uses": [{"at": 3, "write": True}, {"at": 4}]}]},
+            "dimensions": {"dimensions": [{"name": "n", "least": 1, "most": 4}],
+                           "buffers": [{"id": "x", "size": "64*n + 3", "lower": 0, "upper": 2}, {"id": "y", "size": 9, "lower": 1, "upper": 3}]},
+        }
+        for old in self.problems.rglob("p*.csv"):
+            old.unlink()
+        for kind, problem in kinds.items():
+            (self.problems / f"{kind}.json").write_text(json.dumps({"format": "berth-problem/1"} | problem))
+        self.plan()
+        of_folder = {line["file"]: line["plan"] for line in self.lines()}
+        for kind in kinds:
+            path = str(self.problems / f"{kind}.json")
+            run = lambda *args, **more: json.loads(subprocess.check_output([BERTH, "plan", *args, "--json"], text=True, **more))
+            said = [of_folder[f"{kind}.json"], run(path), run("-", input=pathlib.Path(path).read_text())]
+            if kind == "costs":
+                former = self.place / "former.json"
+                former.write_text(json.dumps(said[0]))
+                said.append(run(path, "--keep", str(former)))
+                self.assertEqual((said[0]["cost"], said[0]["cost_bound"]), (22.5, 22.5))
+            for each in said:
+                each.pop("elapsed_ms")
+                for key in ("moved", "moved_bytes", "moved_fewest"):
+                    each.pop(key, None)
+                self.assertEqual(each, said[0], kind)
+            plan = self.place / "plan.json"
+            plan.write_text(json.dumps(said[0]))
+            self.assertEqual(subprocess.run([BERTH, "verify", path, str(plan)]).returncode, 0)
+
     def test_deadlines_are_numbers_above_zero(self):
         for deadline in ("nan", "-5", "0"):
             done = self.plan("--deadline", deadline, status=2)

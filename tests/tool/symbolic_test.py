@@ -33,7 +33,7 @@ int main(void) {
 
 
 def random_problem(rng):
-    names = rng.sample(["batch", "seq", "and", "int", "N", "n", "defined", "at", "arena"], rng.randint(0, 3))
+    names = rng.sample(["batch", "seq", "and", "int", "N", "n", "defined", "at", "arena"], rng.randint(1, 3))
     dimensions = [{"name": n, "least": rng.choice([0, 1, 3]), "most": rng.choice([3, 64, 2**20])} for n in names]
 
     def size():

@@ -184,11 +184,9 @@ struct problem {
 // bandwidths are at least 1 / max_amount. Exceeding a capacity is not invalid: solve() answers infeasible.
 //
 // These do not go together:
-// | with       | not                                                         | because |
-// |------------|-------------------------------------------------------------|-----------------------------------------|
-// | dimensions | memories, slabs, pins, hints, groups, penalties             | an order of the buffers cannot keep them
-// | | uses, ...  | dimensions, explicit conflicts; a problem without memories  | a stay is a range of ticks in a memory
-// |
+// * Dimensions with memories, slabs, pins, hints, groups or penalties: an order of the buffers cannot keep them.
+// * Uses, steps or links with dimensions or explicit conflicts, or without memories: a stay is a range of ticks in a
+//   memory.
 //
 // The error's number is the index of the culprit. The first word of its text names the vector: "buffer", "memory",
 // "conflict", "separation", "penalty", "dimension", "step" or "link". With "problem" the number is the field's value.

@@ -119,6 +119,9 @@ struct places_reader {
     const auto lines = lines_of_elements(text, "buffers", 1);
     const json_value root{document, "", path, 0};
     require_plan(root);
+    if (stricter != nullptr && !file.problem.dimensions.empty() && !root.find("order")) {
+      root.fail("no key 'order': not a plan for all values of the dimensions");
+    }
     if (stricter != nullptr) add_rules_of_plan(root, *stricter);
     if (const auto f = root.find("kernels"); f && stricter != nullptr && f->as_id() != file.kernels) {
       if (!file.kernels.empty())

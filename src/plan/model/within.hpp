@@ -14,10 +14,6 @@ namespace berth::plan {
 [[nodiscard]] result<plan> solve_within(const problem& p, const options& o, const patience& wait,
                                         std::span<const double> touched = {});
 
-// Returns the sum over the buffers of their bytes times the cost of their memory. Contract: the plan has a memory for
-// each buffer, or for none.
-[[nodiscard]] double cost_of(const problem& p, const plan& answer);
-
 // Works as spread_bound(); returns less if the wait is over.
 [[nodiscard]] argument spread_bound_within(const problem& p, bool thorough, const patience& wait);
 

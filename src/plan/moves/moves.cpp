@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "berth/plan/bound.hpp"
 #include "plan/model/within.hpp"
@@ -234,14 +235,15 @@ std::uint64_t visit_limit(const options& o, std::size_t items) {
 
 problem problem_of_stays(const problem& p, std::span<const stay> stays) {
   problem made = p;
-  made.buffers.clear();
   made.steps.clear();
   made.links.clear();
+  // A buffer of many uses may have many stays, none of which needs a copy of the uses.
+  std::vector<buffer> plain = std::exchange(made.buffers, {});
+  for (buffer& b : plain) b.uses = {};
   const stays_in_memories all{p.buffers.size(), stays};
   for (const stay& s : stays) {
-    buffer b = p.buffers[s.buffer];
+    buffer b = plain[s.buffer];
     b.memories = {s.memory};
-    b.uses.clear();
     if (all.of(s.buffer).size() > 1) {
       b.live = s.live;
       b.lifetimes.clear();
