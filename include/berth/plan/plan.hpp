@@ -82,13 +82,13 @@ struct plan {
   index culprit = 0;          // ... the buffer at fault, where the text names one ...
   bytes number = 0;           // ... and the bytes that it speaks of
 
-  // Of a problem with dimensions.
+  // With dimensions:
   std::vector<index> order;  // of the buffers, as they are evaluated: from below
   // order[k] lies on supports[first_support[k]] .. supports[first_support[k + 1]].
   std::vector<std::uint32_t> first_support;
   std::vector<index> supports;  // buffers
 
-  // Of a problem with uses, steps or links. The status, the bound and its proof are of problem_of_stays().
+  // With uses, steps or links. The status, the bound and its proof are of problem_of_stays().
   std::vector<stay> stays;        // by buffer, then by start
   std::vector<move> moves;        // by start, end, buffer
   double access = 0;              // time of all uses
@@ -96,7 +96,7 @@ struct plan {
   bytes copied = 0;               // by all moves
   std::optional<double> unmoved;  // what it costs without moves, where such a plan was found
 
-  // With options::former.
+  // With options::former:
   std::size_t moved = 0;      // buffers that have bytes and had an offset, and lie elsewhere now
   bytes moved_bytes = 0;      // and their sizes
   bool moved_fewest = false;  // proved: no plan in an arena as small moves fewer
