@@ -88,8 +88,15 @@ function(berth_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${berth_properties}")
 endfunction()
 
-# For code whose own speed does not matter under a sanitizer: optimising it there takes longer than it saves. Fuzzed
-# code is optimised, as fuzzing goes on for hours.
+# Leaves out cases of a test where only tests that see threads run: each of these cases runs one thread, for long.
+function(berth_one_thread name cases)
+  if(BERTH_TESTS_THAT_SEE STREQUAL "threads" AND TEST ${name})
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=-${cases}")
+  endif()
+endfunction()
+
+# For code whose own speed does not matter under a sanitizer: optimising it there takes longer than it saves. The preset
+# `fuzz` optimises it, as fuzzing goes on for hours.
 function(berth_unoptimised_where_sanitized target)
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
     berth_unoptimised(${target})

@@ -12,6 +12,7 @@
 #include "berth/graph/guided_pool.hpp"
 #include "pool/gate.hpp"
 #include "pool/quiet_device.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth {
 namespace {
@@ -218,7 +219,7 @@ void any_steps(unsigned seed) {
 }
 
 TEST(guided_pool, no_step_breaks_the_order_of_streams_or_gives_memory_twice) {
-  for (unsigned seed = 1; seed <= 60 && !testing::Test::HasFailure(); ++seed) any_steps(seed);
+  for (unsigned seed = 1; seed <= support::cases(60) && !testing::Test::HasFailure(); ++seed) any_steps(seed);
 }
 
 TEST(guided_pool, a_block_that_is_kept_keeps_its_place) {

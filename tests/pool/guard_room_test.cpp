@@ -18,6 +18,7 @@
 #include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
 #include "pool/guarded.hpp"
+#include "support/sanitizers.hpp"
 
 namespace berth {
 namespace {
@@ -115,7 +116,7 @@ RC_GTEST_PROP(guard_room, no_request_fails_that_the_bare_pool_serves, ()) {
   const std::uint32_t frees_in_16 = *rc::gen::element(2u, 6u, 8u);
   std::minstd_rand random{*rc::gen::arbitrary<std::uint32_t>()};
   twins both{*rc::gen::elementOf(ways()), {.limit = limit, .report_leaks = false}};
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < (support::thread_sanitized ? 150 : 600); ++i) {
     if (random() % 16 < frees_in_16 && !both.empty()) {
       both.release(random());
     } else {
