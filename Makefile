@@ -1,6 +1,5 @@
 # make run      plan real models' memory, run the models in it, report
 # make test     build and pass all tests
-# make tests    build all tests
 # make build    the tool alone, at build/bin/berth; models run by Berth's own kernels
 # make install  the library, the headers, the tool and the Python module, below PREFIX
 # make deb      the same as Debian packages, with a shared library, in build/deb
@@ -13,7 +12,7 @@ PREFIX ?= /usr/local
 TOOL = -DBERTH_TESTS=OFF -DBERTH_PYTHON=OFF -DBERTH_BENCH=OFF -DBERTH_EXAMPLES=OFF
 FEW = $(if $(wildcard build/CMakeCache.txt),,$(TOOL))
 ALL = -DBERTH_TESTS=ON -DBERTH_PYTHON=ON -DBERTH_BENCH=ON -DBERTH_EXAMPLES=ON
-.PHONY: build run test tests install deb bench docs viewer clean
+.PHONY: build run test install deb bench docs viewer clean
 
 build:
 	scripts/setup.sh
@@ -27,13 +26,11 @@ run:
 	cmake --build build --target berth_run
 	scripts/run_models.sh
 
-tests:
+# The tests of real models need their files; where npm's registry cannot be reached (1) ctest lists them as skipped.
+test:
 	scripts/setup.sh tests
 	cmake --preset $(PRESET) $(ALL)
 	cmake --build build
-
-# The tests of real models need their files; where npm's registry cannot be reached (1) ctest lists them as skipped.
-test: tests
 	scripts/fetch_models.sh --all || test $$? = 1
 	ctest --test-dir build --output-on-failure --parallel $$(($$(nproc) + 1))
 
