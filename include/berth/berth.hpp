@@ -57,7 +57,6 @@
 #include "berth/scratch/watch.hpp"
 #include "berth/trace/engine_log.hpp"
 #include "berth/trace/health.hpp"
-#include "berth/trace/log.hpp"
 #include "berth/trace/picture.hpp"
 #include "berth/trace/profile.hpp"
 #include "berth/trace/recorder.hpp"

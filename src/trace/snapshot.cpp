@@ -1,10 +1,10 @@
 #include "berth/trace/snapshot.hpp"
 
-#include <algorithm>
 #include <type_traits>
 #include <unordered_map>
 
 #include "core/json.hpp"
+#include "trace/blocks.hpp"
 #include "trace/fields.hpp"
 
 namespace berth::trace {
@@ -112,21 +112,11 @@ log to_log(const snapshot& s) {
 }
 
 std::vector<event> alive(const snapshot& s) {
-  std::unordered_map<std::uint64_t, std::size_t> open;
-  for (std::size_t i = 0; i < s.events.size(); ++i) {
-    if (s.events[i].allocate) {
-      open[s.events[i].address] = i;
-    } else {
-      open.erase(s.events[i].address);
-    }
-  }
-  std::vector<std::size_t> order;
-  order.reserve(open.size());
-  for (const auto& [address, i] : open) order.push_back(i);
-  std::ranges::sort(order);
+  const std::vector<std::size_t> other = partners(s.events);
   std::vector<event> out;
-  out.reserve(order.size());
-  for (const std::size_t i : order) out.push_back(s.events[i]);
+  for (std::size_t i = 0; i < s.events.size(); ++i) {
+    if (s.events[i].allocate && other[i] == no_event) out.push_back(s.events[i]);
+  }
   return out;
 }
 
