@@ -198,23 +198,21 @@ berth_status run_locked(held_executor& e, const op::memory_range& work, held_str
 // `name`: of the pair's operator; null: any.
 berth_status run_of(const char* name, void* workspace, std::uint64_t workspace_size, berth_executor* executor,
                     berth_stream* stream) noexcept {
-  const auto held = executors().look_up(executor);
-  if (held == nullptr) return no_such(executor, "executor");
-  const auto on = streams().look_up(stream);
-  if (on == nullptr) return no_such(stream, "stream");
-  return guarded([&]() -> berth_status {
-    if (name != nullptr && held->name != name) {
-      return fail(BERTH_INVALID, (std::string{name} + ": the executor is of " + held->name).c_str());
-    }
-    const std::lock_guard locked{held->lock};
-    if (held->served.run == nullptr) return succeed();  // all results are empty
-    const device& there = on->queue.get_device();
-    if (!(there == held->on) && !held->served.run->runs_on(there)) {
-      return fail(BERTH_INVALID, (held->name + ": the executor is for " + held->on.properties().name +
-                                  ", the stream of " + there.properties().name)
-                                     .c_str());
-    }
-    return run_locked(*held, {workspace, workspace_size}, *on, stream);
+  return with(executors(), executor, [&](held_executor& held) {
+    return with(streams(), stream, [&](held_stream& on) -> berth_status {
+      if (name != nullptr && held.name != name) {
+        return fail(BERTH_INVALID, (std::string{name} + ": the executor is of " + held.name).c_str());
+      }
+      const std::lock_guard locked{held.lock};
+      if (held.served.run == nullptr) return succeed();  // all results are empty
+      const device& there = on.queue.get_device();
+      if (!(there == held.on) && !held.served.run->runs_on(there)) {
+        return fail(BERTH_INVALID, (held.name + ": the executor is for " + held.on.properties().name +
+                                    ", the stream of " + there.properties().name)
+                                       .c_str());
+      }
+      return run_locked(held, {workspace, workspace_size}, on, stream);
+    });
   });
 }
 

@@ -33,9 +33,9 @@ void print_json(const nlohmann::json& answer);
 void print_json(const nlohmann::ordered_json& answer);
 
 // Returns the number, or null.
-template <class T>
-[[nodiscard]] nlohmann::json or_null(const std::optional<T>& n) {
-  return n ? nlohmann::json(*n) : nlohmann::json(nullptr);
+template <class T, class Json = nlohmann::json>
+[[nodiscard]] Json or_null(const std::optional<T>& n) {
+  return n ? Json(*n) : Json(nullptr);
 }
 
 // Answers that a problem to be shown has no plan.
