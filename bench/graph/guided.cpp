@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "berth/graph/guided_pool.hpp"
-#include "berth/trace/log.hpp"
+#include "berth/trace/snapshot.hpp"
 
 namespace {
 

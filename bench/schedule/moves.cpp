@@ -20,7 +20,7 @@
 #include "../../tests/schedule/training_graphs.hpp"
 #include "berth/schedule/recompute.hpp"
 #include "plan/user_seconds.hpp"
-#include "schedule/two_memories.hpp"
+#include "schedule/dropping.hpp"
 
 namespace {
 

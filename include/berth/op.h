@@ -181,28 +181,20 @@ berth_status berth_kernel_unregister(const char* name);
   X(conv, "Conv")
 /* clang-format on */
 
-#define BERTH_PAIR_OF_1(function, name)                                                                             \
-  berth_status berth_##function##_workspace_size(                                                                   \
-      const berth_device* device, const berth_tensor* x, const berth_attribute* attributes, size_t attribute_count, \
-      berth_tensor* out, uint64_t* workspace_size, berth_executor** executor);                                      \
-  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,                 \
+#define BERTH_PAIR(function, ...)                                                                         \
+  berth_status berth_##function##_workspace_size(                                                         \
+      const berth_device* device, __VA_ARGS__, const berth_attribute* attributes, size_t attribute_count, \
+      berth_tensor* out, uint64_t* workspace_size, berth_executor** executor);                            \
+  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,       \
                                 berth_stream* stream);
-#define BERTH_PAIR_OF_2(function, name)                                                                            \
-  berth_status berth_##function##_workspace_size(                                                                  \
-      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_attribute* attributes, \
-      size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, berth_executor** executor);             \
-  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,                \
-                                berth_stream* stream);
-#define BERTH_PAIR_OF_3(function, name)                                                                       \
-  berth_status berth_##function##_workspace_size(                                                             \
-      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_tensor* c,        \
-      const berth_attribute* attributes, size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, \
-      berth_executor** executor);                                                                             \
-  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,           \
-                                berth_stream* stream);
+#define BERTH_PAIR_OF_1(function, name) BERTH_PAIR(function, const berth_tensor* x)
+#define BERTH_PAIR_OF_2(function, name) BERTH_PAIR(function, const berth_tensor* a, const berth_tensor* b)
+#define BERTH_PAIR_OF_3(function, name) \
+  BERTH_PAIR(function, const berth_tensor* a, const berth_tensor* b, const berth_tensor* c)
 BERTH_OPERATORS_OF_1(BERTH_PAIR_OF_1)
 BERTH_OPERATORS_OF_2(BERTH_PAIR_OF_2)
 BERTH_OPERATORS_OF_3(BERTH_PAIR_OF_3)
+#undef BERTH_PAIR
 #undef BERTH_PAIR_OF_1
 #undef BERTH_PAIR_OF_2
 #undef BERTH_PAIR_OF_3

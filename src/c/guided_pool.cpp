@@ -10,7 +10,7 @@ using namespace berth::c;
 
 template <class Do>
 berth_status on_guided(const berth_pool* handle, Do do_it) noexcept {
-  return on_pool(handle, [&](held_pool& held) {
+  return with(pools(), handle, [&](held_pool& held) {
     if (!held.guided) return fail(BERTH_INVALID, "the pool is not guided (see berth_guided_pool_create)");
     return do_it(*held.guided);
   });

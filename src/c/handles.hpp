@@ -30,7 +30,8 @@ class never_destroyed {
   T& value;
 };
 
-// The handles of objects of one type; `kind`, below 16, tells them from those of another table. Thread-safe. Looking up
+// The handles of objects of one type; `kind`, below 16, tells them from those of another table. Messages call an object
+// by `name`. Thread-safe. Looking up
 // is two atomic additions and takes no lock: slots stay in place, and one word of each counts its users.
 //
 // An object goes with its last user. The end of some objects waits for work, which may need the very thread. Their
@@ -47,7 +48,8 @@ class handles {
 
  public:
   using process_number = std::uint32_t (*)() noexcept;
-  explicit handles(unsigned kind, process_number process = nullptr) noexcept : kind_{kind}, process_{process} {}
+  explicit handles(unsigned kind, const char* name = "object", process_number process = nullptr) noexcept
+      : kind_{kind}, name_{name}, process_{process} {}
   handles(const handles&) = delete;
   handles& operator=(const handles&) = delete;
   ~handles() {
@@ -76,6 +78,10 @@ class handles {
     slot* slot_ = nullptr;
     std::size_t at_ = 0;
   };
+
+  [[nodiscard]] const char* name() const noexcept { return name_; }
+  // Returns whether remove() waits until no other thread uses the object.
+  [[nodiscard]] bool waits_for_users() const noexcept { return process_ != nullptr; }
 
   // Returns null if there are no more numbers. May throw std::bad_alloc.
   [[nodiscard]] void* add(std::shared_ptr<T> object) {
@@ -203,6 +209,7 @@ class handles {
   }
 
   const std::uintptr_t kind_;
+  const char* const name_;
   const process_number process_;
   std::array<std::atomic<slot*>, slot_bits> chunks_{};  // stay: an old handle may be looked up at any time
   std::mutex lock_;                                     // guards what follows

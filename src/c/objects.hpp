@@ -6,6 +6,7 @@
 #include <exception>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -83,34 +84,49 @@ inline berth_status refuse_to_wait(const char* kind) noexcept {
   return fail(BERTH_INVALID, text);
 }
 
-// Ends the object of the handle after its work and the calls that use it. Null does nothing. Refused, and the handle
-// stays, if this thread would wait for itself: in a call that uses it, or in a stream's work. All work counts as that,
-// since its dependences are not known in time.
+// Ends the object of the handle; null does nothing. A table that waits for users ends it after its work and the calls
+// that use it. Then it is refused, and the handle stays, if this thread would wait for itself: in a call that uses it,
+// or in a stream's work. All work counts as that, since its dependences are not known in time.
 template <class T>
-berth_status destroy(handles<T>& table, const void* handle, const char* kind) noexcept {
+berth_status destroy(handles<T>& table, const void* handle) noexcept {
   if (handle == nullptr) return succeed();
   if constexpr (requires(const T& held) { asking_caller::uses(held); }) {
     const auto held = table.look_up(handle);
-    if (held != nullptr && asking_caller::uses(*held)) return refuse_to_wait(kind);
+    if (held != nullptr && asking_caller::uses(*held)) return refuse_to_wait(table.name());
   }
-  if (runs_work() && table.look_up(handle) != nullptr) return refuse_to_wait(kind);
-  return table.remove(handle) ? succeed() : no_such(handle, kind);
+  if (table.waits_for_users() && runs_work() && table.look_up(handle) != nullptr) return refuse_to_wait(table.name());
+  return table.remove(handle) ? succeed() : no_such(handle, table.name());
 }
 
 // Makes a new handle of `object`.
 template <class T, class Handle>
-berth_status give(handles<T>& table, std::shared_ptr<T> object, Handle** out, const char* too_many) {
+berth_status give(handles<T>& table, std::shared_ptr<T> object, Handle** out) {
   void* const number = table.add(std::move(object));
-  if (number == nullptr) return fail(BERTH_NO_MEMORY, too_many);
+  if (number == nullptr) return fail(BERTH_NO_MEMORY, (std::string{table.name()} + ": too many are alive").c_str());
   *out = static_cast<Handle*>(number);
   return succeed();
 }
 
-// Returns the status of do_it(); exceptions become one too.
+inline berth_status status_of(berth_status status) noexcept {
+  return status;
+}
+inline berth_status status_of(const result<void>& done) noexcept {
+  return done ? succeed() : report(done.error());
+}
+
+// Gives out what was made, or reports why nothing was.
+template <class T>
+berth_status give_value(const result<T>& made, T* out) noexcept {
+  if (!made) return report(made.error());
+  *out = *made;
+  return succeed();
+}
+
+// Returns the status of do_it(), which may be a result<void>; exceptions become one too.
 template <class Do>
 berth_status guarded(Do do_it) noexcept {
   try {
-    return do_it();
+    return status_of(do_it());
   } catch (const std::bad_alloc&) {
     return no_memory();
   } catch (const bad_result& e) {
@@ -124,16 +140,23 @@ berth_status guarded(Do do_it) noexcept {
   }
 }
 
-// Calls do_it(the pool that the handle names) under guarded().
-template <class Do>
-berth_status on_pool(const berth_pool* handle, Do do_it) noexcept {
-  const auto held = pools().look_up(handle);
-  if (held == nullptr) return no_such(handle, "pool");
+// Calls do_it(the object that the handle names) under guarded().
+template <class T, class Do>
+berth_status with(handles<T>& table, const void* handle, Do do_it) noexcept {
+  const auto held = table.look_up(handle);
+  if (held == nullptr) return no_such(handle, table.name());
   return guarded([&] { return do_it(*held); });
 }
 
-inline berth_status status_of(const result<void>& done) noexcept {
-  return done ? succeed() : report(done.error());
+// Calls do_it(pool, stream) with the uses of both handles, which must be of one device, under guarded().
+template <class Do>
+berth_status with_both(const berth_pool* pool, const berth_stream* stream, Do do_it) noexcept {
+  const auto from = pools().look_up(pool);
+  if (from == nullptr) return no_such(pool, "pool");
+  const auto on = streams().look_up(stream);
+  if (on == nullptr) return no_such(stream, "stream");
+  if (!(on->queue.get_device() == from->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
+  return guarded([&] { return do_it(from, on); });
 }
 
 // `guided_by`: null, or how hard the planner of a guided pool tries.

@@ -135,11 +135,6 @@ extern "C" {
 berth_status berth_onnxruntime_create(berth_pool* pool, berth_stream* stream, const berth_onnxruntime_options* options,
                                       OrtAllocator** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "OrtAllocator** out: null");
-  const auto from = pools().look_up(pool);
-  if (from == nullptr) return no_such(pool, "pool");
-  const auto on = streams().look_up(stream);
-  if (on == nullptr) return no_such(stream, "stream");
-  if (!(on->queue.get_device() == from->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
   berth_onnxruntime_options o{};
   if (const auto no = read(options, sizeof o, o, "ONNX Runtime options: null, or wrong struct_size")) return no;
   if (o.api_version == 0 || o.api_version > 1000) {
@@ -149,7 +144,7 @@ berth_status berth_onnxruntime_create(berth_pool* pool, berth_stream* stream, co
   if ((o.create_pairs == nullptr) != (o.add_pair == nullptr)) {
     return fail(BERTH_INVALID, "ONNX Runtime options: of create_pairs and add_pair one is null");
   }
-  return guarded([&] {
+  return with_both(pool, stream, [&](const auto& from, const auto& on) {
     auto made = std::make_unique<allocator>();
     made->version = o.api_version;
     made->given = o;

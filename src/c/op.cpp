@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -63,11 +64,11 @@ struct held_executor {
 };
 
 handles<held_tensor>& tensors() noexcept {
-  static never_destroyed<handles<held_tensor>> all{7};
+  static never_destroyed<handles<held_tensor>> all{7, "tensor"};
   return all.value;
 }
 handles<held_executor>& executors() noexcept {
-  static never_destroyed<handles<held_executor>> all{8, this_process};
+  static never_destroyed<handles<held_executor>> all{8, "executor", this_process};
   return all.value;
 }
 
@@ -197,23 +198,21 @@ berth_status run_locked(held_executor& e, const op::memory_range& work, held_str
 // `name`: of the pair's operator; null: any.
 berth_status run_of(const char* name, void* workspace, std::uint64_t workspace_size, berth_executor* executor,
                     berth_stream* stream) noexcept {
-  const auto held = executors().look_up(executor);
-  if (held == nullptr) return no_such(executor, "executor");
-  const auto on = streams().look_up(stream);
-  if (on == nullptr) return no_such(stream, "stream");
-  return guarded([&]() -> berth_status {
-    if (name != nullptr && held->name != name) {
-      return fail(BERTH_INVALID, (std::string{name} + ": the executor is of " + held->name).c_str());
-    }
-    const std::lock_guard locked{held->lock};
-    if (held->served.run == nullptr) return succeed();  // all results are empty
-    const device& there = on->queue.get_device();
-    if (!(there == held->on) && !held->served.run->runs_on(there)) {
-      return fail(BERTH_INVALID, (held->name + ": the executor is for " + held->on.properties().name +
-                                  ", the stream of " + there.properties().name)
-                                     .c_str());
-    }
-    return run_locked(*held, {workspace, workspace_size}, *on, stream);
+  return with(executors(), executor, [&](held_executor& held) {
+    return with(streams(), stream, [&](held_stream& on) -> berth_status {
+      if (name != nullptr && held.name != name) {
+        return fail(BERTH_INVALID, (std::string{name} + ": the executor is of " + held.name).c_str());
+      }
+      const std::lock_guard locked{held.lock};
+      if (held.served.run == nullptr) return succeed();  // all results are empty
+      const device& there = on.queue.get_device();
+      if (!(there == held.on) && !held.served.run->runs_on(there)) {
+        return fail(BERTH_INVALID, (held.name + ": the executor is for " + held.on.properties().name +
+                                    ", the stream of " + there.properties().name)
+                                       .c_str());
+      }
+      return run_locked(held, {workspace, workspace_size}, on, stream);
+    });
   });
 }
 
@@ -238,24 +237,20 @@ berth_status berth_tensor_create(int32_t type, const int64_t* shape, size_t rank
     made->memory = {data, data_size};
     // Checks the bounds of every tensor now, so that its bytes can be counted from here on.
     (void)berth::op::infer({"Shape", 17, {made->type}});
-    return give(tensors(), std::move(made), out, "too many tensors are alive");
+    return give(tensors(), std::move(made), out);
   });
 }
 
 berth_status berth_tensor_set_data(berth_tensor* tensor, void* data, uint64_t data_size) {
-  const auto held = tensors().find(tensor);
-  if (held == nullptr) return no_such(tensor, "tensor");
-  const std::lock_guard locked{held->lock};
-  held->memory = {data, data_size};
-  return succeed();
+  return with(tensors(), tensor, [&](held_tensor& held) {
+    const std::lock_guard locked{held.lock};
+    held.memory = {data, data_size};
+    return succeed();
+  });
 }
 
 void berth_tensor_destroy(berth_tensor* tensor) {
-  if (tensor != nullptr && !tensors().remove(tensor)) {
-    no_such(tensor, "tensor");
-    return;
-  }
-  succeed();
+  (void)destroy(tensors(), tensor);
 }
 
 berth_status berth_op_infer(const char* name, const berth_tensor* const* inputs, size_t input_count,
@@ -304,7 +299,7 @@ berth_status berth_op_workspace_size(const berth_device* device, const char* nam
     if (const auto wrong = check_given(*made); wrong != BERTH_OK) return wrong;
     made->ranges.resize(made->operands.size());
     const std::uint64_t size = made->served.run == nullptr ? 0 : made->served.run->workspace();
-    const berth_status given = give(executors(), std::move(made), executor, "too many executors are alive");
+    const berth_status given = give(executors(), std::move(made), executor);
     if (given == BERTH_OK) *workspace_size = size;
     return given;
   });
@@ -313,58 +308,42 @@ berth_status berth_op_workspace_size(const berth_device* device, const char* nam
 berth_status berth_executor_workspace_part(const berth_executor* executor, size_t index, const char** what,
                                            uint64_t* size) {
   if (what == nullptr || size == nullptr) return fail(BERTH_INVALID, "what or size: null");
-  const auto held = executors().look_up(executor);
-  if (held == nullptr) return no_such(executor, "executor");
-  const auto* run = held->served.run.get();
-  if (run == nullptr || index >= run->workspace_parts().size()) {
-    return fail(BERTH_INVALID, "the workspace has no such part", index);
-  }
-  *what = run->workspace_parts()[index].what.c_str();
-  *size = run->workspace_parts()[index].size;
-  return succeed();
+  return with(executors(), executor, [&](const held_executor& held) {
+    const auto* run = held.served.run.get();
+    if (run == nullptr || index >= run->workspace_parts().size()) {
+      return fail(BERTH_INVALID, "the workspace has no such part", index);
+    }
+    *what = run->workspace_parts()[index].what.c_str();
+    *size = run->workspace_parts()[index].size;
+    return succeed();
+  });
 }
 
 void berth_executor_destroy(berth_executor* executor) {
-  (void)destroy(executors(), executor, "executor");
+  (void)destroy(executors(), executor);
 }
 
 berth_status berth_op_run(void* workspace, uint64_t workspace_size, berth_executor* executor, berth_stream* stream) {
   return run_of(nullptr, workspace, workspace_size, executor, stream);
 }
 
-#define BERTH_RUN(function, name)                                                                   \
-  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor, \
-                                berth_stream* stream) {                                             \
-    return run_of(name, workspace, workspace_size, executor, stream);                               \
-  }
-#define BERTH_PAIR_OF_1(function, name)                                                                             \
+#define BERTH_PAIR(function, name, parameters, ...)                                                                 \
   berth_status berth_##function##_workspace_size(                                                                   \
-      const berth_device* device, const berth_tensor* x, const berth_attribute* attributes, size_t attribute_count, \
+      const berth_device* device, BERTH_LIST parameters, const berth_attribute* attributes, size_t attribute_count, \
       berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {                                     \
-    const berth_tensor* const in[] = {x};                                                                           \
-    return berth_op_workspace_size(device, name, in, 1, attributes, attribute_count, &out, 1, workspace_size,       \
-                                   executor);                                                                       \
+    const berth_tensor* const in[] = {__VA_ARGS__};                                                                 \
+    return berth_op_workspace_size(device, name, in, std::size(in), attributes, attribute_count, &out, 1,           \
+                                   workspace_size, executor);                                                       \
   }                                                                                                                 \
-  BERTH_RUN(function, name)
-#define BERTH_PAIR_OF_2(function, name)                                                                            \
-  berth_status berth_##function##_workspace_size(                                                                  \
-      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_attribute* attributes, \
-      size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, berth_executor** executor) {            \
-    const berth_tensor* const in[] = {a, b};                                                                       \
-    return berth_op_workspace_size(device, name, in, 2, attributes, attribute_count, &out, 1, workspace_size,      \
-                                   executor);                                                                      \
-  }                                                                                                                \
-  BERTH_RUN(function, name)
-#define BERTH_PAIR_OF_3(function, name)                                                                       \
-  berth_status berth_##function##_workspace_size(                                                             \
-      const berth_device* device, const berth_tensor* a, const berth_tensor* b, const berth_tensor* c,        \
-      const berth_attribute* attributes, size_t attribute_count, berth_tensor* out, uint64_t* workspace_size, \
-      berth_executor** executor) {                                                                            \
-    const berth_tensor* const in[] = {a, b, c};                                                               \
-    return berth_op_workspace_size(device, name, in, 3, attributes, attribute_count, &out, 1, workspace_size, \
-                                   executor);                                                                 \
-  }                                                                                                           \
-  BERTH_RUN(function, name)
+  berth_status berth_##function(void* workspace, uint64_t workspace_size, berth_executor* executor,                 \
+                                berth_stream* stream) {                                                             \
+    return run_of(name, workspace, workspace_size, executor, stream);                                               \
+  }
+#define BERTH_LIST(...) __VA_ARGS__
+#define BERTH_PAIR_OF_1(function, name) BERTH_PAIR(function, name, (const berth_tensor* x), x)
+#define BERTH_PAIR_OF_2(function, name) BERTH_PAIR(function, name, (const berth_tensor* a, const berth_tensor* b), a, b)
+#define BERTH_PAIR_OF_3(function, name) \
+  BERTH_PAIR(function, name, (const berth_tensor* a, const berth_tensor* b, const berth_tensor* c), a, b, c)
 
 BERTH_OPERATORS_OF_1(BERTH_PAIR_OF_1)
 BERTH_OPERATORS_OF_2(BERTH_PAIR_OF_2)

@@ -10,7 +10,7 @@
 namespace berth::c {
 
 handles<held_pool>& pools() noexcept {
-  static never_destroyed<handles<held_pool>> all{5, this_process};
+  static never_destroyed<handles<held_pool>> all{5, "pool", this_process};
   return all.value;
 }
 
@@ -59,16 +59,14 @@ berth::pool_options pool_options_of(held_pool& mine) {
   return out;
 }
 
-// Finds a live block of the pool that the handle names, or returns a status.
-berth_status find_block(const handles<held_pool>::use& pool, const void* handle, const void* block) noexcept {
-  if (pool == nullptr) return no_such(handle, "pool");
-  if (!pool->size_of(block)) return fail(BERTH_INVALID, "no live block of this pool (foreign, or freed already)");
+berth_status require_block(const held_pool& pool, const void* block) noexcept {
+  if (!pool.size_of(block)) return fail(BERTH_INVALID, "no live block of this pool (foreign, or freed already)");
   return BERTH_OK;
 }
 
 template <class Text>
 berth_status text_of(const berth_pool* handle, char* text, size_t room, size_t* length, Text ask) noexcept {
-  return on_pool(handle, [&](const held_pool& held) { return give_text(ask(*held.own), text, room, length); });
+  return with(pools(), handle, [&](const held_pool& held) { return give_text(ask(*held.own), text, room, length); });
 }
 
 }  // namespace
@@ -76,20 +74,18 @@ berth_status text_of(const berth_pool* handle, char* text, size_t room, size_t* 
 berth_status berth::c::create_pool(const berth_device* device, const berth_pool_options* options,
                                    const plan::options* guided_by, berth_pool** out) noexcept {
   if (out == nullptr) return fail(BERTH_INVALID, "berth_pool** out: null");
-  const auto on = devices().look_up(device);
-  if (on == nullptr) return no_such(device, "device");
   berth_pool_options o{};
   if (options != nullptr) {
     constexpr std::size_t first = offsetof(berth_pool_options, defragment_above);
     if (const auto no = read(options, first, o, "pool options: wrong struct_size")) return no;
   }
   if (const auto no = validate_options(o)) return no;
-  return guarded([&] {
+  return with(devices(), device, [&](const berth::device& on) {
     auto made = std::make_shared<held_pool>();
     made->given = o;
-    made->own.emplace(*on, pool_options_of(*made));
+    made->own.emplace(on, pool_options_of(*made));
     if (guided_by != nullptr) made->guided.emplace(*made->own, *guided_by);
-    return give(pools(), std::move(made), out, "too many pools are alive");
+    return give(pools(), std::move(made), out);
   });
 }
 
@@ -125,40 +121,33 @@ berth_status berth_pool_create(const berth_device* device, const berth_pool_opti
 }
 
 void berth_pool_destroy(berth_pool* pool) {
-  (void)destroy(pools(), pool, "pool");
+  (void)destroy(pools(), pool);
 }
 
 berth_status berth_pool_allocate_at(berth_pool* pool, uint64_t size, uint64_t alignment, berth_stream* stream,
                                     void** out, const char* file, unsigned line) {
   if (out == nullptr) return fail(BERTH_INVALID, "void** out: null");
-  const auto from = pools().look_up(pool);
-  if (from == nullptr) return no_such(pool, "pool");
-  const auto on = streams().look_up(stream);
-  if (on == nullptr) return no_such(stream, "stream");
-  if (!(on->queue.get_device() == from->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
-  return guarded([&] {
+  return with_both(pool, stream, [&](const auto& from, const auto& on) {
     const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
-    auto got = alignment == 0
-                   ? from->source().allocate_raw(size, on->queue, where)
-                   : from->source().allocate_raw(size, on->queue, berth::block_options{.alignment = alignment}, where);
-    if (!got) return report(got.error());
-    *out = *got;
-    return succeed();
+    const berth::block_options aligned{.alignment = alignment};
+    return give_value(alignment == 0 ? from->source().allocate_raw(size, on->queue, where)
+                                     : from->source().allocate_raw(size, on->queue, aligned, where),
+                      out);
   });
 }
 
 berth_status berth_pool_free_at(berth_pool* pool, void* block, const char* file, unsigned line) {
-  const auto held = pools().look_up(pool);
-  if (held == nullptr) return no_such(pool, "pool");
-  if (block == nullptr) return succeed();
-  const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
-  if (const auto no = find_block(held, pool, block)) {
-    if (!held->own->watched(block)) return no;
-    held->own->free(block, where);  // the guard tells of it
-    return find_block(held, pool, block);
-  }
-  held->source().free(block, where);
-  return succeed();
+  return with(pools(), pool, [&](held_pool& held) {
+    if (block == nullptr) return succeed();
+    const auto where = berth::source_location::current(file == nullptr ? "" : file, line);
+    if (const auto no = require_block(held, block)) {
+      if (!held.own->watched(block)) return no;
+      held.own->free(block, where);  // the guard tells of it
+      return require_block(held, block);
+    }
+    held.source().free(block, where);
+    return succeed();
+  });
 }
 
 // In brackets, so that the macros of these names stay out of it.
@@ -176,24 +165,23 @@ berth_status(berth_pool_free)(berth_pool* pool, void* block) {
 }
 
 berth_status berth_pool_use_on(berth_pool* pool, void* block, berth_stream* stream) {
-  const auto held = pools().look_up(pool);
-  if (const auto no = find_block(held, pool, block)) return no;
-  const auto on = streams().look_up(stream);
-  if (on == nullptr) return no_such(stream, "stream");
-  if (!(on->queue.get_device() == held->get_device())) return fail(BERTH_INVALID, "the stream is of another device");
-  return guarded([&] { return status_of(held->source().use_on(block, on->queue)); });
+  return with_both(pool, stream, [&](const auto& from, const auto& on) {
+    const auto no = require_block(*from, block);
+    return no ? no : status_of(from->source().use_on(block, on->queue));
+  });
 }
 
 berth_status berth_pool_size_of(const berth_pool* pool, const void* block, uint64_t* size) {
   if (size == nullptr) return fail(BERTH_INVALID, "uint64_t* size: null");
-  const auto held = pools().look_up(pool);
-  if (const auto no = find_block(held, pool, block)) return no;
-  *size = held->size_of(block).value_or(0);
-  return succeed();
+  return with(pools(), pool, [&](const held_pool& held) {
+    if (const auto no = require_block(held, block)) return no;
+    *size = held.size_of(block).value_or(0);
+    return succeed();
+  });
 }
 
 berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released) {
-  return on_pool(pool, [&](held_pool& held) {
+  return with(pools(), pool, [&](held_pool& held) {
     const berth::bytes n = held.own->trim(keep);
     if (released != nullptr) *released = n;
     return succeed();
@@ -201,7 +189,7 @@ berth_status berth_pool_trim(berth_pool* pool, uint64_t keep, uint64_t* released
 }
 
 berth_status berth_pool_defragment(berth_pool* pool, uint64_t* largest_hole) {
-  return on_pool(pool, [&](held_pool& held) {
+  return with(pools(), pool, [&](held_pool& held) {
     const berth::defragmentation gain = held.own->defragment();
     if (largest_hole != nullptr) *largest_hole = gain.largest_after;
     return succeed();
@@ -209,7 +197,8 @@ berth_status berth_pool_defragment(berth_pool* pool, uint64_t* largest_hole) {
 }
 
 berth_status berth_pool_statistics_of(const berth_pool* pool, berth_pool_statistics* statistics) {
-  return on_pool(pool, [&](const held_pool& held) { return give_statistics(held.own->statistics(), statistics); });
+  return with(pools(), pool,
+              [&](const held_pool& held) { return give_statistics(held.own->statistics(), statistics); });
 }
 
 berth_status berth_pool_report(const berth_pool* pool, char* text, size_t room, size_t* length) {

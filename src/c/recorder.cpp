@@ -22,7 +22,7 @@ struct held_recorder {
 };
 
 handles<held_recorder>& recorders() noexcept {
-  static never_destroyed<handles<held_recorder>> all{6};
+  static never_destroyed<handles<held_recorder>> all{6, "recorder"};
   return all.value;
 }
 
@@ -30,13 +30,6 @@ handles<held_recorder>& recorders() noexcept {
 std::mutex& control() noexcept {
   static constinit std::mutex one;
   return one;
-}
-
-template <class Ask>
-berth_status on_recorder(const berth_recorder* handle, Ask ask) noexcept {
-  const auto held = recorders().find(handle);
-  if (held == nullptr) return no_such(handle, "recorder");
-  return guarded([&] { return ask(*held); });
 }
 
 }  // namespace
@@ -48,20 +41,16 @@ berth_status berth_recorder_create(uint64_t capacity, berth_recorder** out) {
   if (!berth::fits_size_t(capacity)) return fail(BERTH_NO_MEMORY, "capacity: beyond this machine");
   return guarded([&] {
     auto made = std::make_shared<held_recorder>(capacity == 0 ? berth::bytes{64} << 20 : capacity);
-    return give(recorders(), std::move(made), out, "too many recorders are alive");
+    return give(recorders(), std::move(made), out);
   });
 }
 
 void berth_recorder_destroy(berth_recorder* recorder) {
-  if (recorder != nullptr) {
-    if (berth_recorder_stop(recorder) != BERTH_OK) return;
-    recorders().remove(recorder);
-  }
-  succeed();
+  if (recorder == nullptr || berth_recorder_stop(recorder) == BERTH_OK) (void)destroy(recorders(), recorder);
 }
 
 berth_status berth_recorder_start(berth_recorder* recorder) {
-  return on_recorder(recorder, [](held_recorder& r) {
+  return with(recorders(), recorder, [](held_recorder& r) {
     const std::lock_guard held{control()};
     if (r.listens) return succeed();
     if (berth::hook_is_set()) return fail(BERTH_INVALID, "recorder: another listens already");
@@ -72,7 +61,7 @@ berth_status berth_recorder_start(berth_recorder* recorder) {
 }
 
 berth_status berth_recorder_stop(berth_recorder* recorder) {
-  return on_recorder(recorder, [](held_recorder& r) {
+  return with(recorders(), recorder, [](held_recorder& r) {
     const std::lock_guard held{control()};
     r.keeps.stop();
     r.listens = false;
@@ -81,7 +70,7 @@ berth_status berth_recorder_stop(berth_recorder* recorder) {
 }
 
 berth_status berth_recorder_leaks(const berth_recorder* recorder, size_t* blocks, uint64_t* bytes) {
-  return on_recorder(recorder, [&](const held_recorder& r) {
+  return with(recorders(), recorder, [&](const held_recorder& r) {
     const auto all = r.keeps.leaks();
     if (blocks != nullptr) *blocks = all.size();
     if (bytes != nullptr) {
@@ -93,13 +82,13 @@ berth_status berth_recorder_leaks(const berth_recorder* recorder, size_t* blocks
 }
 
 berth_status berth_recorder_leak_report(const berth_recorder* recorder, char* text, size_t room, size_t* length) {
-  return on_recorder(recorder,
-                     [&](const held_recorder& r) { return give_text(r.keeps.leak_report(), text, room, length); });
+  return with(recorders(), recorder,
+              [&](const held_recorder& r) { return give_text(r.keeps.leak_report(), text, room, length); });
 }
 
 berth_status berth_recorder_dropped(const berth_recorder* recorder, uint64_t* events) {
   if (events == nullptr) return fail(BERTH_INVALID, "uint64_t* events: null");
-  return on_recorder(recorder, [&](const held_recorder& r) {
+  return with(recorders(), recorder, [&](const held_recorder& r) {
     *events = r.keeps.dropped();
     return succeed();
   });
@@ -109,7 +98,7 @@ berth_status berth_recorder_write(const berth_recorder* recorder, const berth_po
   if (path == nullptr) return fail(BERTH_INVALID, "path: null");
   const auto beside = pools().look_up(pool);
   if (pool != nullptr && beside == nullptr) return no_such(pool, "pool");
-  return on_recorder(recorder, [&](const held_recorder& r) {
+  return with(recorders(), recorder, [&](const held_recorder& r) {
     berth::trace::snapshot s = r.keeps.take();
     if (pool != nullptr) add(s, *beside->own);
     const int failed = berth::write_whole_file(path, to_json(s));

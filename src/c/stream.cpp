@@ -12,11 +12,11 @@
 namespace berth::c {
 
 handles<device>& devices() noexcept {
-  static never_destroyed<handles<device>> all{3};
+  static never_destroyed<handles<device>> all{3, "device"};
   return all.value;
 }
 handles<held_stream>& streams() noexcept {
-  static never_destroyed<handles<held_stream>> all{4, this_process};
+  static never_destroyed<handles<held_stream>> all{4, "stream", this_process};
   return all.value;
 }
 std::uint32_t this_process() noexcept {
@@ -38,21 +38,18 @@ berth_status give_device(berth_device** out, Open open) noexcept {
   return guarded([&] {
     auto opened = open();
     if (!opened) return report(opened.error());
-    return give(devices(), std::make_shared<berth::device>(std::move(*opened)), out, "too many devices are open");
+    return give(devices(), std::make_shared<berth::device>(std::move(*opened)), out);
   });
 }
 
 berth_status give_stream(berth::result<berth::stream> made, berth_stream** out) {
   if (!made) return report(made.error());
-  return give(streams(), std::make_shared<held_stream>(held_stream{std::move(*made)}), out,
-              "too many streams are alive");
+  return give(streams(), std::make_shared<held_stream>(held_stream{std::move(*made)}), out);
 }
 
 template <class Do>
 berth_status on_stream(const berth_stream* handle, Do do_it) noexcept {
-  const auto held = streams().look_up(handle);
-  if (held == nullptr) return no_such(handle, "stream");
-  return guarded([&] { return status_of(do_it(held->queue)); });
+  return with(streams(), handle, [&](held_stream& held) { return do_it(held.queue); });
 }
 
 }  // namespace
@@ -69,74 +66,62 @@ berth_status berth_device_make(const berth_backend* backend, berth_device** out)
 }
 
 void berth_device_close(berth_device* device) {
-  if (device != nullptr && !devices().remove(device)) {
-    no_such(device, "device");
-    return;
-  }
-  succeed();
+  (void)destroy(devices(), device);
 }
 
 berth_status berth_device_describe(const berth_device* device, berth_device_properties* properties) {
-  const auto held = devices().look_up(device);
-  if (held == nullptr) return no_such(device, "device");
-  const berth::device_properties& known = held->properties();
-  berth_device_properties p{};
-  p.total_memory = known.total_memory;
-  p.alignment = known.rules.start_alignment;
-  p.granule = known.virtual_memory ? known.granule : 0;
-  p.host_accessible = known.host_accessible ? 1 : 0;
-  p.simulated = known.simulated ? 1 : 0;
-  p.name = known.name.c_str();
-  p.description = known.description.c_str();
-  return write(p, sizeof p, properties, "device properties: null, or wrong struct_size");
+  return with(devices(), device, [&](const berth::device& held) {
+    const berth::device_properties& known = held.properties();
+    berth_device_properties p{};
+    p.total_memory = known.total_memory;
+    p.alignment = known.rules.start_alignment;
+    p.granule = known.virtual_memory ? known.granule : 0;
+    p.host_accessible = known.host_accessible ? 1 : 0;
+    p.simulated = known.simulated ? 1 : 0;
+    p.name = known.name.c_str();
+    p.description = known.description.c_str();
+    return write(p, sizeof p, properties, "device properties: null, or wrong struct_size");
+  });
 }
 
 berth_status berth_device_register(const berth_device* device, void* memory, uint64_t size, void** device_address) {
   if (device_address == nullptr) return fail(BERTH_INVALID, "void** device_address: null");
-  const auto held = devices().look_up(device);
-  if (held == nullptr) return no_such(device, "device");
-  return guarded([&] {
-    const auto address = held->register_memory(memory, size);
-    if (!address) return report(address.error());
-    *device_address = *address;
-    return succeed();
+  return with(devices(), device, [&](const berth::device& held) {
+    return give_value(held.register_memory(memory, size), device_address);
   });
 }
 
 berth_status berth_device_unregister(const berth_device* device, void* device_address, uint64_t size) {
-  const auto held = devices().look_up(device);
-  if (held == nullptr) return no_such(device, "device");
-  return guarded([&] { return status_of(held->unregister_memory(device_address, size)); });
+  return with(devices(), device,
+              [&](const berth::device& held) { return held.unregister_memory(device_address, size); });
 }
 
 berth_status berth_stream_create(const berth_device* device, berth_stream** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "berth_stream** out: null");
-  const auto held = devices().look_up(device);
-  if (held == nullptr) return no_such(device, "device");
-  return guarded([&] { return give_stream(berth::stream::create(*held), out); });
+  return with(devices(), device,
+              [&](const berth::device& held) { return give_stream(berth::stream::create(held), out); });
 }
 
 berth_status berth_stream_wrap(const berth_device* device, void* native, berth_stream** out) {
   if (out == nullptr) return fail(BERTH_INVALID, "berth_stream** out: null");
-  const auto held = devices().look_up(device);
-  if (held == nullptr) return no_such(device, "device");
-  return guarded([&] { return give_stream(berth::stream::wrap(*held, native), out); });
+  return with(devices(), device,
+              [&](const berth::device& held) { return give_stream(berth::stream::wrap(held, native), out); });
 }
 
 void berth_stream_destroy(berth_stream* stream) {
   std::shared_ptr<berth::stream_clock> clock;
   if (const auto held = streams().look_up(stream); !(held == nullptr)) clock = held->queue.clock();
-  const berth_status status = destroy(streams(), stream, "stream");
+  const berth_status status = destroy(streams(), stream);
   // An allocator may keep it (berth/onnxruntime.h): then its end is not what waits.
   if (status == BERTH_OK && clock != nullptr) (void)berth::stream::synchronize(*clock);
 }
 
 berth_status berth_stream_native(const berth_stream* stream, void** native) {
   if (native == nullptr) return fail(BERTH_INVALID, "void** native: null");
-  const auto held = streams().look_up(stream);
-  if (held == nullptr) return no_such(stream, "stream");
-  *native = held->queue.native();
-  return succeed();
+  return on_stream(stream, [&](berth::stream& s) {
+    *native = s.native();
+    return succeed();
+  });
 }
 
 berth_status berth_stream_copy(berth_stream* stream, void* to, const void* from, uint64_t size) {

@@ -9,6 +9,7 @@
 
 #include "python/solved.hpp"
 #include "python/tensor.hpp"
+#include "trace/fields.hpp"
 
 namespace berth::python {
 
@@ -91,15 +92,12 @@ tensor tensor_of(const arena& a, const py::object& which, const py::object& dtyp
 
 py::dict statistics(const queue_pointer& q) {
   const pool_statistics s = q->home->pool.statistics();
-  using namespace py::literals;
-  return py::dict("live"_a = s.live, "live_peak"_a = s.live_peak, "live_rounded"_a = s.live_rounded,
-                  "cached"_a = s.cached, "free"_a = s.free, "reserved"_a = s.reserved,
-                  "reserved_peak"_a = s.reserved_peak, "largest_hole"_a = s.largest_hole,
-                  "live_blocks"_a = s.live_blocks, "allocations"_a = s.allocations, "frees"_a = s.frees,
-                  "failures"_a = s.failures, "cache_hits"_a = s.cache_hits, "device_hits"_a = s.device_hits,
-                  "stitched"_a = s.stitched, "device_calls"_a = s.device_calls, "events"_a = s.events,
-                  "flushes"_a = s.flushes, "fragmentation"_a = s.fragmentation(), "rounding"_a = s.rounding(),
-                  "idle"_a = s.idle(), "unusable"_a = s.unusable, "largest_request"_a = s.largest_request);
+  py::dict out;
+  trace::for_each_pool_field(s, [&out](const char* name, auto figure) { out[name] = figure; });
+  out["fragmentation"] = s.fragmentation();
+  out["rounding"] = s.rounding();
+  out["idle"] = s.idle();
+  return out;
 }
 
 // Python's pool: the pool's first stream. Both are one handle here, and two classes there.

@@ -62,7 +62,7 @@ class arranger {
 
   arranged run(const order& given) {
     split(given);
-    bytes target = std::max(net_.at_start, peak_at_end());
+    bytes target = std::max(net_.at_start, net_.live_at_end());
     for (part& p : parts_) {
       bound(p);
       greedy(p);
@@ -89,12 +89,6 @@ class arranger {
   }
 
  private:
-  [[nodiscard]] bytes peak_at_end() const {
-    bytes live = net_.base;
-    for (std::uint32_t r = 0; r < net_.root.size(); ++r) live += net_.stays[r] != 0 ? net_.root[r] : 0;
-    return live;
-  }
-
   static order counted(std::size_t size) {
     order made(size);
     std::iota(made.begin(), made.end(), 0u);
@@ -155,7 +149,7 @@ class arranger {
     // The least step is most likely at a node whose step is high now.
     std::ranges::stable_sort(local, [&](std::uint32_t a, std::uint32_t b) { return steps[a] > steps[b]; });
     for (const std::uint32_t v : local) {
-      if (steps[v] <= p.bound || allowed_.edges == 0 || allowed_.stopped()) break;
+      if (steps[v] <= p.bound || allowed_.edges == 0 || stopped(allowed_.stop)) break;
       p.bound = std::max(p.bound, least_step(p.of, v, allowed_.edges));
     }
   }
@@ -171,7 +165,7 @@ class arranger {
   void greedy(part& p) {
     const order given = counted(p.names.size());
     for (const rule by : {rule::least_left, rule::least_step, rule::deepest}) {
-      if (p.peak <= p.bound || allowed_.stopped()) return;
+      if (p.peak <= p.bound || stopped(allowed_.stop)) return;
       take(p, greedy_order(p.of, given, by, allowed_.nodes));
     }
   }
@@ -197,7 +191,7 @@ class arranger {
   // Tries levels between the bound and the best peak: the exact search is fast if an order exists.
   void probe(part& p, bytes floor, std::uint64_t states) {
     bytes low = floor;
-    for (int tries = 0; tries < 8 && p.peak > low + p.peak / 512 && !allowed_.stopped(); ++tries) {
+    for (int tries = 0; tries < 8 && p.peak > low + p.peak / 512 && !stopped(allowed_.stop); ++tries) {
       const bytes from = low + (p.peak - low) / 2;
       const bytes before = p.peak;
       levels(p, from, states / 8);
@@ -208,7 +202,7 @@ class arranger {
   // Searches down to `target`, below which this part need not go.
   void search(part& p, bytes target, std::uint64_t states) {
     const auto floor = [&] { return std::max(p.bound, target); };
-    const auto done = [&] { return p.peak <= floor() || allowed_.stopped(); };
+    const auto done = [&] { return p.peak <= floor() || stopped(allowed_.stop); };
     // Windows first lower large parts, whose exact search seldom ends.
     constexpr std::uint32_t small = 256;
     const bool exact = p.of.size() <= small;

@@ -14,8 +14,6 @@ struct allowance {
   std::uint64_t edges = 0;   // of minimum cuts
   std::uint64_t nodes = 0;   // visited by greedy rules
   const std::atomic<bool>* stop = nullptr;
-
-  [[nodiscard]] bool stopped() const noexcept { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
 struct arranged {

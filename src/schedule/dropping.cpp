@@ -8,8 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "schedule/two_memories.hpp"
-
 namespace berth::schedule {
 namespace {
 
@@ -79,10 +77,9 @@ class dropper {
   [[nodiscard]] std::uint64_t traced() const noexcept { return traced_; }
 
   dropped run(const std::atomic<bool>* stop) {
-    const auto stopped = [&] { return stop != nullptr && stop->load(std::memory_order_relaxed); };
     // Adds at most twice as many steps: beyond that a budget is out of reach for this rule.
     const std::size_t most = 3 * steps_.size() + 16;
-    while (line_.peak > aim_ && steps_.size() < most && !stopped() && improve()) {
+    while (line_.peak > aim_ && steps_.size() < most && !stopped(stop) && improve()) {
     }
     remove_idle(stop);
     if (by_.link && by_.link->overlap) slide(stop);
@@ -253,7 +250,7 @@ class dropper {
   void remove_idle(const std::atomic<bool>* stop) {
     const bytes most = std::max(aim_, line_.peak);
     std::vector<std::uint8_t> repeats = repeats_of(net_, steps_);
-    for (std::size_t i = steps_.size(); i-- > 0 && !(stop != nullptr && stop->load(std::memory_order_relaxed));) {
+    for (std::size_t i = steps_.size(); i-- > 0 && !stopped(stop);) {
       if (i >= steps_.size() || repeats[i] == 0) continue;
       steps_list shorter = steps_;
       shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(i));
@@ -271,7 +268,7 @@ class dropper {
   void slide(const std::atomic<bool>* stop) {
     const bytes most = std::max(aim_, line_.peak);
     double cost = extra();
-    for (std::size_t k = 0; k < steps_.size() && !(stop != nullptr && stop->load(std::memory_order_relaxed)); ++k) {
+    for (std::size_t k = 0; k < steps_.size() && !stopped(stop); ++k) {
       const step_meaning it = meaning_of(net_, steps_[k]);
       if (it.kind == step_kind::node || cost == 0) continue;
       const bytes size = net_.root[it.index];
@@ -353,8 +350,7 @@ std::vector<std::uint32_t> drop_until(const means& by, const std::vector<std::ui
   if (by.link) take(drop(with_planned_copies(by, steps, aim, stop), 1));
   const auto done = [&] {
     return steps_left == 0 || best.steps.size() == steps.size() ||
-           idle > least_rounds + rounds_a_run * (best.steps.size() - steps.size()) ||
-           (stop != nullptr && stop->load(std::memory_order_relaxed));
+           idle > least_rounds + rounds_a_run * (best.steps.size() - steps.size()) || stopped(stop);
   };
   for (const double thrift : {thrifts[1], thrifts[2]}) {
     if (!done()) take(drop(steps, thrift));

@@ -46,17 +46,6 @@ void take(word* set, std::uint32_t v) noexcept {
   set[v / 64] &= ~(word{1} << (v % 64));
 }
 
-bytes at_begin(const net& n) {
-  bytes live = n.base;
-  for (std::uint32_t r = 0; r < n.root.size(); ++r) live += n.producer[r] == no_node ? n.root[r] : 0;
-  return live;
-}
-bytes at_end(const net& n) {
-  bytes live = n.base;
-  for (std::uint32_t r = 0; r < n.root.size(); ++r) live += n.stays[r] != 0 ? n.root[r] : 0;
-  return live;
-}
-
 enum class search_status : std::uint8_t { found, exhausted, paused };
 
 // The states of one direction.
@@ -83,9 +72,9 @@ class search {
     for (std::uint32_t r = 0; r < n.root.size(); ++r) {
       for (const std::uint32_t u : n.users[r]) put(users_[r], u);
     }
-    proved_ = std::max({at_begin(n), at_end(n), n.at_start});
+    proved_ = std::max({n.live_at_start(), n.live_at_end(), n.at_start});
     level_ = std::max(proved_, from);
-    add(here_.data(), backward_ ? at_end(n) : at_begin(n), none, {});
+    add(here_.data(), backward_ ? n.live_at_end() : n.live_at_start(), none, {});
   }
 
   // Spends up to `share` of the states. Paused: those are spent, or it was stopped, or memory is exhausted.
@@ -95,8 +84,7 @@ class search {
       if (proved_ >= limit_ || (open_.empty() && !raise())) return search_status::exhausted;
       const std::uint32_t at = open_.back();
       if (count_[at] == net_.size()) return search_status::found;
-      if (states_left <= least || full() || (stop != nullptr && stop->load(std::memory_order_relaxed)))
-        return search_status::paused;
+      if (states_left <= least || full() || stopped(stop)) return search_status::paused;
       open_.pop_back();
       --states_left;
       expand(at, states_left);
@@ -382,7 +370,7 @@ class search {
 levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t& states_left,
                             const std::atomic<bool>* stop) {
   // If less is live at the end than at the begin, a search from the start has valleys ahead.
-  const bool first = at_end(n) < at_begin(n);
+  const bool first = n.live_at_end() < n.live_at_start();
   std::array<std::optional<search>, 2> both;
   bytes proved = 0;
   for (std::size_t turn = 0;; ++turn) {
@@ -396,7 +384,7 @@ levels_answer search_levels(const net& n, bytes from, bytes limit, std::uint64_t
     }
     proved = side->proved();
     const bool full = both[0]->full() && both[1] && both[1]->full();
-    if (states_left == 0 || full || (stop != nullptr && stop->load(std::memory_order_relaxed))) return {{}, proved};
+    if (states_left == 0 || full || stopped(stop)) return {{}, proved};
   }
 }
 

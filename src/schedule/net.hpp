@@ -16,6 +16,7 @@
 // choices are those of liveness.hpp: a result reuses the memory of an operand of its own size at its last use.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,11 +25,15 @@
 #include "berth/core/bytes.hpp"
 #include "berth/graph/structure.hpp"
 #include "berth/rules/placement.hpp"
-#include "berth/schedule/verify.hpp"
+#include "berth/schedule/steps.hpp"
 
 namespace berth::schedule {
 
 inline constexpr std::uint32_t no_node = UINT32_MAX;
+
+[[nodiscard]] inline bool stopped(const std::atomic<bool>* stop) noexcept {
+  return stop != nullptr && stop->load(std::memory_order_relaxed);
+}
 
 // Lists of numbers, one after the other.
 struct rows {
@@ -67,6 +72,10 @@ struct net {
   bytes slack = 0;                      // the most that rounding adds to one value for the next start
 
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(makes.size()); }
+  // Returns live() of the empty set, without unread inputs.
+  [[nodiscard]] bytes live_at_start() const noexcept;
+  // Returns live() of the whole.
+  [[nodiscard]] bytes live_at_end() const noexcept;
 };
 
 // Makes the net of a graph. `keep`: nodes that run in the given order among themselves; so do nodes without results.
@@ -82,7 +91,6 @@ struct net {
 class walk {
  public:
   explicit walk(const net& n);
-  [[nodiscard]] bool has_run(std::uint32_t v) const noexcept { return ran_[v] != 0; }
   [[nodiscard]] bool ready(std::uint32_t v) const noexcept { return waits_[v] == 0 && ran_[v] == 0; }
   [[nodiscard]] bytes live() const noexcept { return live_; }
   // Contract: ready(v).

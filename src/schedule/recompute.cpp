@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "berth/schedule/verify.hpp"
+#include "berth/schedule/steps.hpp"
 #include "schedule/dropping.hpp"
 #include "schedule/net.hpp"
 #include "schedule/timeline.hpp"
@@ -55,9 +55,7 @@ std::vector<std::uint8_t> movable(const graph_structure& g, const net& n, const 
 // Returns a bound for every order, with any repeated runs or moves. It covers the operands and results of one node, the
 // values live at the start, and those needed at the end.
 std::pair<bytes, std::uint32_t> bound_of(const net& n) {
-  bytes end = n.base;
-  for (std::uint32_t r = 0; r < n.root.size(); ++r) end += n.stays[r] != 0 ? n.root[r] : 0;
-  std::pair<bytes, std::uint32_t> most{std::max(n.at_start, end), n.size()};
+  std::pair<bytes, std::uint32_t> most{std::max(n.at_start, n.live_at_end()), n.size()};
   for (std::uint32_t v = 0; v < n.size(); ++v) {
     bytes own = n.base + n.makes[v] + n.extra[v];
     for (const std::uint32_t r : n.uses[v]) own += n.root[r];

@@ -1,4 +1,3 @@
-#include "berth/schedule/rewrite.hpp"
 
 #include <algorithm>
 #include <optional>

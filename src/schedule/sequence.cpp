@@ -11,10 +11,9 @@ sequence::sequence(const net& n, std::vector<std::uint32_t> order)
       place_(n.size(), no_node),
       last_(n.root.size(), no_node),
       number_(n.root.size(), no_node),
-      live_(order_.size() + 1, n.base) {
+      live_(order_.size() + 1, n.live_at_start()) {
   for (std::uint32_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
   for (std::uint32_t r = 0; r < n.root.size(); ++r) {
-    if (n.producer[r] == no_node) live_[0] += n.root[r];
     if (n.stays[r] != 0) continue;
     std::uint32_t last = 0;
     for (const std::uint32_t u : n.users[r]) last = std::max(last, place_[u]);

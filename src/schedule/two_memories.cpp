@@ -1,9 +1,9 @@
-#include "schedule/two_memories.hpp"
-
+// Moves alone: with_planned_copies().
 #include <algorithm>
 #include <tuple>
 
 #include "berth/plan/solve.hpp"
+#include "schedule/dropping.hpp"
 
 namespace berth::schedule {
 namespace {

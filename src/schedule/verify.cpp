@@ -1,4 +1,3 @@
-#include "berth/schedule/verify.hpp"
 
 #include <algorithm>
 #include <unordered_map>

@@ -70,7 +70,7 @@ void improve_by_windows(const net& n, std::vector<std::uint32_t>& order, bytes t
     for (std::size_t length = 8; !gained && length <= 256 && length < 2 * end; length *= 2) {
       // The peak behind the middle, in the middle, before it.
       for (const std::size_t quarter : {3u, 2u, 1u}) {
-        if (gained || (stop != nullptr && stop->load(std::memory_order_relaxed))) break;
+        if (gained || stopped(stop)) break;
         const std::size_t from = at - std::min(at, length * quarter / 4);
         const std::size_t to = std::min(end, from + length);
         gained = reorder(line, from, to, peak, states_left, stop);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "berth/pool/pool.hpp"
-#include "berth/trace/log.hpp"
+#include "berth/trace/snapshot.hpp"
 #include "tool/playback.hpp"
 #include "tool/progress_line.hpp"
 

@@ -158,9 +158,8 @@ round_figures measure(const device& where, const way& w, int rounds) {
 
 int run(const std::string& what, const std::string& name, int rounds, bool json) {
   if (what != "memory") throw usage_error("bench: no table is called '" + what + "'; there is: memory");
-  const auto opened = device::open(name);
-  if (!opened) throw usage_error("--device " + name + ": " + opened.error().what);
-  const device_properties& p = (*opened).properties();
+  const device opened = of_device(name, device::open(name));
+  const device_properties& p = opened.properties();
   if (p.name.starts_with("null"))
     throw usage_error("--device " + printable(name) + ": has addresses without memory, and the table copies bytes");
   auto rows = nlohmann::ordered_json::array();
@@ -171,7 +170,7 @@ int run(const std::string& what, const std::string& name, int rounds, bool json)
   }
   round_figures basic, all;
   for (const way& w : ways) {
-    const round_figures f = measure(*opened, w, rounds);
+    const round_figures f = measure(opened, w, rounds);
     if (&w == &ways[0]) basic = f;
     all = f;
     rows.push_back({{"way", w.name},

@@ -2,10 +2,16 @@
 //
 // Hardening flags change the result: -ftrivial-auto-var-init fills an inline buffer on every use, and
 // -fstack-clash-protection probes it. So the threshold is measured with the flags that Berth was built with.
+#include <alloca.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +27,6 @@
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/progress_line.hpp"
-#include "tool/stack_limit.hpp"
 #include "tool/units.hpp"
 #include "tool/verb.hpp"
 
@@ -153,15 +158,14 @@ calibration measure(progress_line& line) {
 
 nlohmann::json to_json(const calibration& c) {
   nlohmann::json out{{"compiler", BERTH_COMPILER},         {"flags", BERTH_FLAGS},
-                     {"inline_bytes", c.inline_bytes},     {"malloc_from", nullptr},
+                     {"inline_bytes", c.inline_bytes},     {"malloc_from", or_null(c.malloc_from)},
                      {"thread_stack_bytes", thread_stack}, {"nests_arena_only", c.nests_arena_only},
                      {"sizes", nlohmann::json::array()},   {"inline_buffers", nlohmann::json::array()}};
-  if (c.malloc_from) out["malloc_from"] = *c.malloc_from;
   for (const measured_size& m : c.by_size) {
-    nlohmann::json row{
-        {"bytes", m.bytes}, {"inline_ns", nullptr}, {"arena_ns", m.arena_ns}, {"malloc_ns", m.malloc_ns}};
-    if (m.inline_ns) row["inline_ns"] = *m.inline_ns;
-    out["sizes"].push_back(std::move(row));
+    out["sizes"].push_back({{"bytes", m.bytes},
+                            {"inline_ns", or_null(m.inline_ns)},
+                            {"arena_ns", m.arena_ns},
+                            {"malloc_ns", m.malloc_ns}});
   }
   for (const candidate& k : c.candidates)
     out["inline_buffers"].push_back({{"inline_bytes", k.inline_bytes}, {"ns", k.ns}, {"nests", k.nests}});
@@ -173,12 +177,8 @@ void print(const calibration& c) {
   std::printf("%s, flags \"%s\"\n\n", BERTH_COMPILER, BERTH_FLAGS);
   std::printf("  %-10s %8s %8s %8s\n", "size", "inline", "arena", "malloc");
   for (const measured_size& m : c.by_size) {
-    std::printf("  %-10s ", human(m.bytes).c_str());
-    if (m.inline_ns)
-      std::printf("%8.2f", *m.inline_ns);
-    else
-      std::printf("%8s", "-");
-    std::printf(" %8.2f %8.2f\n", m.arena_ns, m.malloc_ns);
+    const std::string inline_ns = m.inline_ns ? formatted("%.2f", *m.inline_ns) : "-";
+    std::printf("  %-10s %8s %8.2f %8.2f\n", human(m.bytes).c_str(), inline_ns.c_str(), m.arena_ns, m.malloc_ns);
   }
   std::printf("\n  %-12s %8s   nested on a thread of %s, %s left free\n", "InlineBytes", "ns",
               human(thread_stack).c_str(), human(reserve).c_str());
@@ -194,6 +194,70 @@ void print(const calibration& c) {
     std::printf("malloc is faster than the arena from %s on.\n", human(*c.malloc_from).c_str());
   else
     std::printf("malloc is not faster than the arena at any size measured.\n");
+}
+
+// The largest buffer that a thread's stack bears: the bound of OpenBLAS's MAX_STACK_ALLOC, or of an inline buffer.
+struct stack_limit {
+  std::size_t stack = 0;    // as the thread was asked for
+  std::size_t largest = 0;  // a buffer of so many bytes could be written from end to end; 64 more could not
+  std::size_t safe = 0;     // ... less what is left for the frames below it
+};
+
+// Left for calls of the function with the buffer, and for a signal handler.
+constexpr std::size_t stack_reserve = 16 << 10;
+
+constexpr std::size_t stack_step = 64;
+
+// Fills from the high end down, as the stack grows, so that it meets the guard page before anything behind it.
+[[gnu::noinline]] void* fill(void* size) {
+  const std::size_t n = *static_cast<const std::size_t*>(size);
+  volatile char* const buffer = static_cast<char*>(alloca(n));
+  for (std::size_t i = n; i != 0; i -= std::min<std::size_t>(i, 256)) buffer[i - 1] = 1;
+  buffer[0] = 1;
+  return nullptr;
+}
+
+[[noreturn]] void be_the_child(std::size_t stack, std::size_t size) {
+  const rlimit none{0, 0};
+  (void)setrlimit(RLIMIT_CORE, &none);
+  const int silence = open("/dev/null", O_WRONLY);
+  if (silence >= 0) (void)dup2(silence, STDERR_FILENO);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  const bool made = pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, stack) == 0 &&
+                    pthread_create(&thread, &attributes, fill, &size) == 0;
+  if (!made) _exit(1);
+  pthread_join(thread, nullptr);
+  _exit(0);
+}
+
+// Returns whether a thread could be had and lived.
+bool attempt(std::size_t stack, std::size_t size) {
+  const pid_t child = fork();
+  if (child < 0) return false;
+  if (child == 0) be_the_child(stack, size);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// Tries buffers, doubled and then halved in between, each on a thread of a child process, where it may overflow.
+// Returns nothing without such a thread or child. Takes some 20 children: about 10 ms. Not for builds in which a stack
+// overflow is no signal (sanitizers' fake stacks).
+std::optional<stack_limit> find_stack_limit(std::size_t stack) {
+  if (!attempt(stack, 1)) return std::nullopt;
+  std::size_t bears = 0, overflows = stack_step;
+  while (overflows <= stack && attempt(stack, overflows)) {
+    bears = overflows;
+    overflows *= 2;
+  }
+  while (overflows - bears > stack_step) {
+    const std::size_t between = bears + (overflows - bears) / 2 / stack_step * stack_step;
+    (attempt(stack, between) ? bears : overflows) = between;
+  }
+  return stack_limit{stack, bears, bears > stack_reserve ? bears - stack_reserve : 0};
 }
 
 void print(const stack_limit& l) {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "tool/trace_input.hpp"
 #include "tool/units.hpp"
+#include "trace/blocks.hpp"
 
 namespace berth::tool {
 namespace {
@@ -51,21 +51,23 @@ use_of_places uses_in(const trace::snapshot& s, std::size_t events) {
   use_of_places out;
   out.events = std::min(events, s.events.size());
   std::map<std::pair<std::uint32_t, bytes>, place_use> places;
-  std::unordered_map<std::uint64_t, std::pair<place_use*, bytes>> alive;  // by address
+  const auto use_at = [&places](const trace::event& allocation) -> place_use& {
+    const bytes size = allocation.site == 0 ? allocation.size : 0;
+    const place_use unused{.site = allocation.site, .size = size};
+    return places.try_emplace({allocation.site, size}, unused).first->second;
+  };
+  const std::vector<std::size_t> other = trace::partners(s.events);
   for (std::size_t i = 0; i < out.events; ++i) {
     const trace::event& e = s.events[i];
     if (e.allocate) {
-      const bytes size = e.site == 0 ? e.size : 0;
-      place_use& p = places.try_emplace({e.site, size}, place_use{.site = e.site, .size = size}).first->second;
-      note_use(p, e, i);
-      alive.insert_or_assign(e.address, std::pair{&p, e.size});
+      note_use(use_at(e), e, i);
       out.live += e.size;
-    } else if (const auto at = alive.find(e.address); at != alive.end()) {
-      const auto [place, size] = at->second;
-      --place->blocks;
-      place->live -= size;
-      out.live -= size;
-      alive.erase(at);
+    } else if (other[i] != trace::no_event) {
+      const trace::event& allocation = s.events[other[i]];
+      place_use& place = use_at(allocation);
+      --place.blocks;
+      place.live -= allocation.size;
+      out.live -= allocation.size;
     }
     if (out.live > out.peak) {
       out.peak = out.live;

@@ -95,13 +95,12 @@ int fit(const fit_call& call) {
   if (call.json) {
     nlohmann::ordered_json tried = nlohmann::ordered_json::array();
     for (const model::fit_point& p : answer.tried) tried.push_back(json_of(p));
-    print_json(nlohmann::ordered_json{
-        {"model", q.path},
-        {"memory_bytes", q.memory},
-        {"dimension", q.dimension},
-        {"value", answer.value ? nlohmann::ordered_json(*answer.value) : nlohmann::ordered_json(nullptr)},
-        {"proved", answer.proved},
-        {"tried", tried}});
+    print_json(nlohmann::ordered_json{{"model", q.path},
+                                      {"memory_bytes", q.memory},
+                                      {"dimension", q.dimension},
+                                      {"value", or_null(answer.value)},
+                                      {"proved", answer.proved},
+                                      {"tried", tried}});
   } else {
     print_table(q, answer);
   }

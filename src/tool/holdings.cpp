@@ -1,11 +1,14 @@
 #include "tool/holdings.hpp"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
+#include <span>
 #include <utility>
 
 #include "tool/printable.hpp"
 #include "tool/units.hpp"
+#include "trace/blocks.hpp"
 
 namespace berth::tool {
 namespace {
@@ -19,21 +22,8 @@ void add(holdings& to, const std::string& what, bytes size) {
 }  // namespace
 
 peak peak_of(const std::vector<life>& all) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // the time, and by how many bytes
-  changes.reserve(2 * all.size());
-  for (const life& l : all) {
-    changes.emplace_back(l.lower, static_cast<std::int64_t>(l.size));
-    changes.emplace_back(l.upper, -static_cast<std::int64_t>(l.size));
-  }
-  std::ranges::sort(changes);  // frees come before allocations at one time
-  peak most;
-  std::int64_t live = 0;
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    live += changes[i].second;
-    const bool last_then = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
-    if (last_then && static_cast<bytes>(live) > most.size) most = {static_cast<bytes>(live), changes[i].first};
-  }
-  return most;
+  const auto [at, size] = trace::peak_of(all);
+  return {size, at};
 }
 
 holdings alive_at(const std::vector<life>& all, std::int64_t time) {
@@ -75,11 +65,10 @@ std::string human_change(std::int64_t by) {
 }
 
 void print(const std::vector<change>& all, std::size_t most) {
-  for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
-    const change& c = all[i];
-    std::printf("    %12s  %s: %s in %llu, before %s in %llu\n", human_change(c.grown()).c_str(),
-                printable(c.what).c_str(), human(c.after.size).c_str(), static_cast<unsigned long long>(c.after.blocks),
-                human(c.before.size).c_str(), static_cast<unsigned long long>(c.before.blocks));
+  for (const change& c : std::span{all}.first(std::min(most, all.size()))) {
+    std::printf("    %12s  %s: %s in %" PRIu64 ", before %s in %" PRIu64 "\n", human_change(c.grown()).c_str(),
+                printable(c.what).c_str(), human(c.after.size).c_str(), c.after.blocks, human(c.before.size).c_str(),
+                c.before.blocks);
   }
   if (all.size() > most) std::printf("    ... and %zu more\n", all.size() - most);
 }

@@ -2,6 +2,7 @@
 #include "berth/plan/media.hpp"
 
 #include <chrono>
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
@@ -88,10 +89,8 @@ void print_table(const media_call& call, const plan::problem& p, const plan::pla
   std::printf("  %-12s %14s %14s %8s %10s\n", "buffer", "offset", "size", "start", "ticks");
   for (plan::index i = 0; i < p.buffers.size(); ++i) {
     const plan::buffer& b = p.buffers[i];
-    std::printf("  %-12s %14llu %14llu %8llu %4lld..%lld\n", b.name.c_str(),
-                static_cast<unsigned long long>(answer.offsets[i]), static_cast<unsigned long long>(b.size),
-                static_cast<unsigned long long>(p.alignment_of(i)), static_cast<long long>(b.live.lower),
-                static_cast<long long>(b.live.upper));
+    std::printf("  %-12s %14" PRIu64 " %14" PRIu64 " %8" PRIu64 " %4" PRId64 "..%" PRId64 "\n", b.name.c_str(),
+                answer.offsets[i], b.size, p.alignment_of(i), b.live.lower, b.live.upper);
   }
   std::printf("  one block    %s, in pages %s%s\n", human_exactly(answer.arena()).c_str(),
               human(f.block_in_pages).c_str(), answer.optimal() ? "; no smaller one is possible" : "");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/units.hpp"
+#include "tool/value_of.hpp"
 #include "tool/verb.hpp"
 
 namespace berth::tool {
@@ -86,35 +88,28 @@ op::check_options options_of(const op_call& c) {
   o.runs = c.runs;
   if (c.tolerance && !(*c.tolerance >= 0)) throw usage_error("--tolerance: not a number from 0 on");
   o.tolerance = c.tolerance;
-  auto opened = device::open(c.device);
-  if (!opened) throw usage_error("--device " + c.device + ": " + opened.error().what);
-  o.on = *std::move(opened);
+  o.on = of_device(c.device, device::open(c.device));
   if (op::heap_calls_so_far().counted) o.heap_calls = [] { return op::heap_calls_so_far().heap; };
   return o;
 }
 
 void print(const std::string& name, const op::check_result& r) {
   const auto row = [](const char* what, const std::string& value) { std::printf("  %-22s %s\n", what, value.c_str()); };
-  const auto number = [](const char* form, double v) {
-    char text[48];
-    std::snprintf(text, sizeof text, form, v);
-    return std::string{text};
-  };
   std::printf("%s: %s\n", name.c_str(), r.ok ? "ok" : r.why.c_str());
   row("inputs", shapes_text(r.inputs));
   row("results", shapes_text(r.outputs));
   row("device", r.device);
   row("kernel", r.kernel);
   row("judged by", r.reference);
-  row("largest difference", number("%.3g", r.largest_difference) + number(" (allowed: %.3g), in result ", r.tolerance) +
+  row("largest difference", formatted("%.3g (allowed: %.3g), in result ", r.largest_difference, r.tolerance) +
                                 std::to_string(r.worst_output) + " at " + std::to_string(r.worst_element));
-  row("mean difference", number("%.3g", r.mean_difference));
+  row("mean difference", formatted("%.3g", r.mean_difference));
   std::string parts;
   for (const op::workspace_part& p : r.parts) parts += (parts.empty() ? ": " : ", ") + p.what;
   row("workspace", human(r.workspace) + parts);
   row("memory", human(r.memory) + ", operands and workspace");
-  row("time", number("%.1f us median", r.median_us) + number(", %.1f mean", r.mean_us) +
-                  number(" (%.1f", r.fastest_us) + number(" to %.1f)", r.slowest_us));
+  row("time",
+      formatted("%.1f us median, %.1f mean (%.1f to %.1f)", r.median_us, r.mean_us, r.fastest_us, r.slowest_us));
   const auto heap = [](std::int64_t n) { return n < 0 ? std::string{"not counted"} : std::to_string(n); };
   row("heap calls", heap(r.heap_calls_first) + " in phase one, " + heap(r.heap_calls_second) + " in phase two");
 }
@@ -156,9 +151,8 @@ void print_csv(const std::string& name, const op_call& c, const op::check_result
   std::printf("%s,%s,\"%s\",\"%s\",%s,\"%s\",%.9g,%.9g,%.9g,", name.c_str(), r.device.c_str(),
               shapes_text(r.inputs).c_str(), shapes_text(r.outputs).c_str(), r.ok ? "true" : "false", r.kernel.c_str(),
               r.largest_difference, r.mean_difference, r.tolerance);
-  std::printf("%llu,%llu,%u,%u,%.3f,%.3f,%.3f,%.3f\n", static_cast<unsigned long long>(r.workspace),
-              static_cast<unsigned long long>(r.memory), c.warm_up, c.runs, r.median_us, r.mean_us, r.fastest_us,
-              r.slowest_us);
+  std::printf("%" PRIu64 ",%" PRIu64 ",%u,%u,%.3f,%.3f,%.3f,%.3f\n", r.workspace, r.memory, c.warm_up, c.runs,
+              r.median_us, r.mean_us, r.fastest_us, r.slowest_us);
 }
 
 int list(bool json) {

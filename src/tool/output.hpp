@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,12 @@ void write_both(const std::string& first, std::string_view first_text, const std
 // Prints one line of JSON on standard output, in ASCII; bytes that are not UTF-8 become U+FFFD.
 void print_json(const nlohmann::json& answer);
 void print_json(const nlohmann::ordered_json& answer);
+
+// Returns the number, or null.
+template <class T, class Json = nlohmann::json>
+[[nodiscard]] Json or_null(const std::optional<T>& n) {
+  return n ? Json(*n) : Json(nullptr);
+}
 
 // Answers that a problem to be shown has no plan.
 int say_no(const std::string& why, bool as_json);

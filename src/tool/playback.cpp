@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "tool/processor_time.hpp"
 #include "tool/verb.hpp"
+#include "trace/blocks.hpp"
 
 namespace berth::tool {
 playback make_playback(const trace::log& log) {
   playback p;
-  std::unordered_map<std::uint64_t, playback::step> live;
+  const std::vector<std::size_t> other = trace::partners(log);
+  std::vector<std::size_t> step_of(log.size());  // of an allocation
   std::unordered_map<std::uint32_t, std::uint32_t> streams;
   std::vector<std::uint32_t> spare;
   p.steps.reserve(log.size());
@@ -25,15 +26,13 @@ playback make_playback(const trace::log& log) {
         slot = spare.back();
         spare.pop_back();
       }
-      const playback::step s{e.size, slot, stream->second, true, row};
-      live.emplace(e.id, s);
-      p.steps.push_back(s);
-    } else if (const auto block = live.find(e.id); block != live.end()) {
-      playback::step s = block->second;
+      step_of[row] = p.steps.size();
+      p.steps.push_back({e.size, slot, stream->second, true, row});
+    } else if (other[row] != trace::no_event) {
+      playback::step s = p.steps[step_of[other[row]]];
       s.allocate = false;
       s.row = row;
       spare.push_back(s.slot);
-      live.erase(block);
       p.steps.push_back(s);
     }
   }
@@ -81,7 +80,7 @@ spread time_replays(const playback& p, const std::string& policy_name, bytes cap
     if (through == nullptr) throw usage_error("--policy: there is none called '" + policy_name + "'");
     std::size_t done = p.steps.size();
     const double before = thread_seconds();
-    const auto failed_at = place(p, *through, [](std::uint64_t, std::uint64_t) {});
+    const auto failed_at = place(p, *through);
     const double took = thread_seconds() - before;
     if (failed_at) {
       const auto at = std::ranges::find(p.steps, *failed_at, &playback::step::row);

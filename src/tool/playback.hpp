@@ -1,15 +1,17 @@
 // An allocation log played through a policy, for `berth replay`, `report` and `view`.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/trace/health.hpp"
-#include "berth/trace/log.hpp"
-#include "tool/processor_time.hpp"
+#include "berth/trace/snapshot.hpp"
 #include "tool/progress_line.hpp"
 #include "tool/replay_policies.hpp"
 #include "tool/units.hpp"
@@ -50,17 +52,38 @@ struct replayed {
 };
 [[nodiscard]] replayed replay_once(const playback& p, policy& through);
 
+// Returns this thread's time on the processor.
+[[nodiscard]] inline double thread_seconds() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+struct spread {
+  double median = 0;
+  double least = 0;
+  double most = 0;
+};
+
+// All zero if nothing was measured.
+[[nodiscard]] inline spread spread_of(std::vector<double> measured) {
+  if (measured.empty()) return {};
+  std::ranges::sort(measured);
+  return {measured[measured.size() / 2], measured.front(), measured.back()};
+}
+
 // Times five further replays: ns an operation. Throws usage_error: no such policy.
 constexpr int timed_passes = 5;
 [[nodiscard]] spread time_replays(const playback& p, const std::string& policy, bytes capacity, progress_line& line);
 
-// Plays one pass; calls placed(row, address) for every allocation. Returns the row for which there was no memory.
-template <class Placed>
-std::optional<std::uint64_t> place(const playback& p, policy& through, Placed placed) {
-  std::vector<std::uint64_t> handles(p.slots);
+// Plays one pass, with the handle of each slot's live block in `handles`; calls placed(row, address) for every
+// allocation. Returns the row for which there was no memory.
+template <class Through, class Placed>
+std::optional<std::uint64_t> place(const playback& p, Through& through, std::vector<std::uint64_t>& handles,
+                                   Placed placed) {
   for (const playback::step& s : p.steps) {
     if (!s.allocate) {
-      through.free(handles[s.slot], s.size, s.stream);
+      through.free(std::exchange(handles[s.slot], 0), s.size, s.stream);
       continue;
     }
     handles[s.slot] = through.allocate(s.size, s.stream);
@@ -68,6 +91,14 @@ std::optional<std::uint64_t> place(const playback& p, policy& through, Placed pl
     placed(s.row, handles[s.slot]);
   }
   return std::nullopt;
+}
+template <class Placed>
+std::optional<std::uint64_t> place(const playback& p, policy& through, Placed placed) {
+  std::vector<std::uint64_t> handles(p.slots);
+  return place(p, through, handles, placed);
+}
+inline std::optional<std::uint64_t> place(const playback& p, policy& through) {
+  return place(p, through, [](std::uint64_t, std::uint64_t) {});
 }
 
 }  // namespace berth::tool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,6 @@
 #include "berth/schedule/order.hpp"
 #include "berth/schedule/recompute.hpp"
 #include "berth/schedule/steps.hpp"
-#include "berth/schedule/verify.hpp"
 #include "berth/trace/picture.hpp"
 #include "model/file.hpp"
 #include "model/files/readers.hpp"
@@ -365,7 +365,7 @@ void print_table(const reorder_call& call, const graph& given, const reordered& 
                 found.holder.empty() ? "some node in every order" : printable(found.holder).c_str());
   }
   std::printf("  verified      %s\n", found.verified ? "yes" : "NO: please report this");
-  std::printf("  found in      %.1f ms, %llu states\n", elapsed_ms, static_cast<unsigned long long>(found.states));
+  std::printf("  found in      %.1f ms, %" PRIu64 " states\n", elapsed_ms, found.states);
   if (!call.out.empty()) {
     const bool unwritten = writes_a_model(call) && !found.verified;
     std::printf("  %-14s%s%s\n", unwritten ? "not written" : "written to", printable(call.out).c_str(),

@@ -1,5 +1,6 @@
 // berth replay: an allocation log through a policy, on a device without memory.
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "berth/model/input_error.hpp"
-#include "berth/trace/log.hpp"
+#include "berth/trace/snapshot.hpp"
 #include "tool/command_line.hpp"
 #include "tool/guided_playback.hpp"
 #include "tool/output.hpp"
@@ -49,47 +50,45 @@ trace::log read_log(const std::string& path) {
 int print_guided(const replay_call& c, const trace::log_summary& log, bytes capacity, const guided_figures& r) {
   const double over = log.peak_live == 0 ? 0 : static_cast<double>(r.held) / static_cast<double>(log.peak_live);
   if (c.json) {
-    nlohmann::json out{{"policy", "guided"},
-                       {"capacity", capacity},
-                       {"peak_live_bytes", log.peak_live},
-                       {"peak_reserved_bytes", r.held},
-                       {"plan_bytes", r.counts.parts},
-                       {"lower_bound", r.counts.lower_bound},
-                       {"allocs", log.allocations},
-                       {"steps", r.counts.steps},
-                       {"planned", r.counts.planned},
-                       {"elsewhere", r.counts.elsewhere},
-                       {"passed", r.counts.passed},
-                       {"broken_up", r.counts.broken_up},
-                       {"device_calls", r.device_calls},
-                       {"ns_per_op", r.ns_per_op.median},
-                       {"ns_per_op_min", r.ns_per_op.least},
-                       {"ns_per_op_max", r.ns_per_op.most},
-                       {"refusal", r.counts.refusal},
-                       {"unmatched_frees", log.unmatched_frees},
-                       {"failed_at", nullptr}};
-    if (r.failed_at) out["failed_at"] = *r.failed_at;
-    print_json(out);
+    print_json(nlohmann::json{{"policy", "guided"},
+                              {"capacity", capacity},
+                              {"peak_live_bytes", log.peak_live},
+                              {"peak_reserved_bytes", r.held},
+                              {"plan_bytes", r.counts.parts},
+                              {"lower_bound", r.counts.lower_bound},
+                              {"allocs", log.allocations},
+                              {"steps", r.counts.steps},
+                              {"planned", r.counts.planned},
+                              {"elsewhere", r.counts.elsewhere},
+                              {"passed", r.counts.passed},
+                              {"broken_up", r.counts.broken_up},
+                              {"device_calls", r.device_calls},
+                              {"ns_per_op", r.ns_per_op.median},
+                              {"ns_per_op_min", r.ns_per_op.least},
+                              {"ns_per_op_max", r.ns_per_op.most},
+                              {"refusal", r.counts.refusal},
+                              {"unmatched_frees", log.unmatched_frees},
+                              {"failed_at", or_null(r.failed_at)}});
   } else {
-    const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
-    std::printf("%s as a step, %llu times through a guided pool, capacity %s\n", printable(c.file).c_str(),
-                number(r.counts.steps), human(capacity).c_str());
+    std::printf("%s as a step, %" PRIu64 " times through a guided pool, capacity %s\n", printable(c.file).c_str(),
+                r.counts.steps, human(capacity).c_str());
     std::printf("  peak live      %s\n  the plan       %s, no plan needs less than %s\n", human(log.peak_live).c_str(),
                 human(r.counts.parts).c_str(), human(r.counts.lower_bound).c_str());
-    std::printf(
-        "  reserved       %s after the first step (%.2f %% of the peak), %llu calls of the device after the "
-        "second\n",
-        human(r.held).c_str(), 100 * over, number(r.device_calls));
-    std::printf("  allocations    %llu as planned, %llu elsewhere in the plan's memory, %llu by the pool\n",
-                number(r.counts.planned), number(r.counts.elsewhere), number(r.counts.passed));
+    std::printf("  reserved       %s after the first step (%.2f %% of the peak), %" PRIu64
+                " calls of the device after the "
+                "second\n",
+                human(r.held).c_str(), 100 * over, r.device_calls);
+    std::printf("  allocations    %" PRIu64 " as planned, %" PRIu64 " elsewhere in the plan's memory, %" PRIu64
+                " by the pool\n",
+                r.counts.planned, r.counts.elsewhere, r.counts.passed);
     if (r.counts.broken_up != 0) {
-      std::printf("  broken up      %llu times, where the pool needed the plan's memory in a step\n",
-                  number(r.counts.broken_up));
+      std::printf("  broken up      %" PRIu64 " times, where the pool needed the plan's memory in a step\n",
+                  r.counts.broken_up);
     }
     std::printf("  time           %.1f ns an operation as planned (%.1f to %.1f in %d steps)\n", r.ns_per_op.median,
                 r.ns_per_op.least, r.ns_per_op.most, timed_passes);
     if (*r.counts.refusal != 0) std::printf("  no plan for a stream: %s\n", r.counts.refusal);
-    if (r.failed_at) std::printf("  out of memory at event %llu\n", number(*r.failed_at));
+    if (r.failed_at) std::printf("  out of memory at event %" PRIu64 "\n", *r.failed_at);
   }
   return r.failed_at ? answer_is_no : done;
 }
@@ -117,29 +116,24 @@ int replay(const replay_call& c) {
                           ? 1
                           : static_cast<double>(r.of_policy.peak_reserved) / static_cast<double>(summary.peak_live);
   if (c.json) {
-    nlohmann::json out{{"policy", c.policy},
-                       {"capacity", capacity},
-                       {"peak_live_bytes", summary.peak_live},
-                       {"peak_reserved_bytes", r.of_policy.peak_reserved},
-                       {"reserved_over_live", nullptr},
-                       {"fragmentation", nullptr},
-                       {"allocs", summary.allocations},
-                       {"pool_hit_rate", nullptr},
-                       {"cache_hit_rate", nullptr},
-                       {"ns_per_op", ns_per_op.median},
-                       {"ns_per_op_min", ns_per_op.least},
-                       {"ns_per_op_max", ns_per_op.most},
-                       {"stitched", r.of_policy.stitched},
-                       {"unmatched_frees", summary.unmatched_frees},
-                       {"failed_at", nullptr}};
-    if (r.failed_at) out["failed_at"] = *r.failed_at;
-    if (!r.failed_at) {
-      out.update({{"reserved_over_live", over},
-                  {"fragmentation", fragmentation},
-                  {"pool_hit_rate", r.of_policy.pool_hit_rate},
-                  {"cache_hit_rate", r.of_policy.cache_hit_rate}});
-    }
-    print_json(out);
+    const auto of_whole = [&r](double figure) {
+      return r.failed_at ? nlohmann::json(nullptr) : nlohmann::json(figure);
+    };
+    print_json(nlohmann::json{{"policy", c.policy},
+                              {"capacity", capacity},
+                              {"peak_live_bytes", summary.peak_live},
+                              {"peak_reserved_bytes", r.of_policy.peak_reserved},
+                              {"reserved_over_live", of_whole(over)},
+                              {"fragmentation", of_whole(fragmentation)},
+                              {"allocs", summary.allocations},
+                              {"pool_hit_rate", of_whole(r.of_policy.pool_hit_rate)},
+                              {"cache_hit_rate", of_whole(r.of_policy.cache_hit_rate)},
+                              {"ns_per_op", ns_per_op.median},
+                              {"ns_per_op_min", ns_per_op.least},
+                              {"ns_per_op_max", ns_per_op.most},
+                              {"stitched", r.of_policy.stitched},
+                              {"unmatched_frees", summary.unmatched_frees},
+                              {"failed_at", or_null(r.failed_at)}});
   } else {
     std::printf("%s through %s, %s %s\n", printable(c.file).c_str(), c.policy.c_str(),
                 c.capacity.empty() ? "no limit, on a device of" : "capacity", human(capacity).c_str());
@@ -150,14 +144,15 @@ int replay(const replay_call& c) {
     std::printf("  peak live      %s\n  peak reserved  %s%s\n", human(summary.peak_live).c_str(),
                 human(r.of_policy.peak_reserved).c_str(), r.failed_at ? " until there was no more" : "");
     if (!r.failed_at) {
-      std::printf("  allocations    %llu: %.2f %% without the device, %.2f %% from the thread's cache, %llu stitched\n",
-                  static_cast<unsigned long long>(summary.allocations), 100 * r.of_policy.pool_hit_rate,
-                  100 * r.of_policy.cache_hit_rate, static_cast<unsigned long long>(r.of_policy.stitched));
+      std::printf("  allocations    %" PRIu64 ": %.2f %% without the device, %.2f %% from the thread's cache, %" PRIu64
+                  " stitched\n",
+                  summary.allocations, 100 * r.of_policy.pool_hit_rate, 100 * r.of_policy.cache_hit_rate,
+                  r.of_policy.stitched);
     }
     std::printf("  time           %.1f ns an operation (%.1f to %.1f in %d passes)\n", ns_per_op.median,
                 ns_per_op.least, ns_per_op.most, timed_passes);
     if (r.failed_at) {
-      std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
+      std::printf("  out of memory at event %" PRIu64 "\n", *r.failed_at);
     }
   }
   return r.failed_at ? answer_is_no : done;

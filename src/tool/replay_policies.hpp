@@ -37,6 +37,18 @@ class policy {
   [[nodiscard]] virtual pool_statistics now() = 0;
 };
 
+// A device without memory, with addresses for requests to a memory source. Handles are addresses.
+struct replay_device {
+  static constexpr bytes most_addresses = bytes{1} << 62;  // more a pool cannot reserve, nor a log be alive
+
+  replay_device(bytes capacity, std::uint32_t stream_count);
+  std::uint64_t allocate(memory_source& from, bytes size, std::uint32_t stream);
+  void free(memory_source& from, std::uint64_t handle, bytes size, std::uint32_t stream);
+
+  device on;
+  std::vector<stream> streams;
+};
+
 // Settings of PyTorch's allocator, by the names of PYTORCH_CUDA_ALLOC_CONF.
 struct pytorch_settings {
   bool expandable_segments = false;

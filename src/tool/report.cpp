@@ -1,9 +1,11 @@
 // berth report FILE: the health of a plan, an allocation log, a snapshot, another engine's log or a problem's plan, and
 // who holds the memory at the peak.
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "berth/model/input_error.hpp"
 #include "berth/trace/health.hpp"
@@ -167,7 +169,6 @@ report of(const trace::engine_log& log, const std::string& engine, progress_line
     r.failed_place = place_of(log.history, r.failed->request.site);
     r.cause = cause_of(log, *r.failed);
   }
-  const auto or_null = [](const std::optional<bytes>& n) { return n ? json(*n) : json(nullptr); };
   r.figures = {{"engine", log.engine},
                {"device", log.device},
                {"devices", log.devices},
@@ -209,13 +210,13 @@ json to_json(const tool::failure& f, const std::string& place) {
                                    {"device_free_bytes", f.request.device_free},
                                    {"available_bytes", f.available},
                                    {"pool_needs_bytes", f.needs}}) {
-    out[key] = value ? json(*value) : json(nullptr);
+    out[key] = or_null(value);
   }
   if (f.request.holes) {
     out["idle_in_empty_segments_bytes"] = f.request.holes->in_empty_segments;
     out["segments"] = f.request.holes->segments;
   }
-  out["pool_survives"] = f.survived() ? json(*f.survived()) : json(nullptr);
+  out["pool_survives"] = or_null(f.survived());
   return out;
 }
 
@@ -227,7 +228,7 @@ std::vector<std::pair<const char*, std::optional<bytes>>> figures_of(const trace
 
 json to_json(const trace::memory_use& u) {
   json out;
-  for (const auto& [name, n] : figures_of(u)) out[std::string{name} + "_bytes"] = n ? json(*n) : json(nullptr);
+  for (const auto& [name, n] : figures_of(u)) out[std::string{name} + "_bytes"] = or_null(n);
   return out;
 }
 
@@ -237,19 +238,19 @@ json to_json(const std::string& file, const report& r, std::size_t most, trace::
   out["advice"] = json::array();
   for (const tool::advice& a : r.advice) out["advice"].push_back(to_json(a));
   for (const trace::threshold& t : r.health) {
-    json one{{"name", t.name},     {"measured", nullptr}, {"limit", t.limit},
-             {"danger", t.danger}, {"ok", nullptr},       {"band", nullptr}};
-    one["must_be"] = t.at_least ? "above" : "below";
-    if (t.measured) one["measured"] = *t.measured;
-    if (t.measured) one["ok"] = *t.ok();
-    if (t.measured) one["band"] = trace::name(*t.in());
-    out["thresholds"].push_back(std::move(one));
+    out["thresholds"].push_back({{"name", t.name},
+                                 {"measured", or_null(t.measured)},
+                                 {"limit", t.limit},
+                                 {"danger", t.danger},
+                                 {"must_be", t.at_least ? "above" : "below"},
+                                 {"ok", or_null(t.ok())},
+                                 {"band", t.measured ? json(trace::name(*t.in())) : json(nullptr)}});
   }
   for (const auto& [key, value] : r.figures) out[key] = value;
   json& memory = out["memory"] = {{"peak", nullptr}, {"failed", nullptr}, {"now", nullptr}};
   for (const auto& [moment, use] : r.moments) memory[moment] = to_json(use);
   out["settings"] = r.settings;
-  if (std::string_view{r.kind} == "trace") out["failed_at"] = r.failed_at ? json(*r.failed_at) : json(nullptr);
+  if (std::string_view{r.kind} == "trace") out["failed_at"] = or_null(r.failed_at);
   out["cause"] = r.cause && !healthy(r, fail_on)
                      ? json{{"name", r.cause->name}, {"text", r.cause->text}, {"advice", r.cause->advice}}
                      : json(nullptr);
@@ -270,19 +271,14 @@ json to_json(const std::string& file, const report& r, std::size_t most, trace::
 }
 
 void print_holdings(const std::vector<named_holding>& all, std::size_t most) {
-  for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
-    const auto& [what, h] = all[i];
-    std::printf("    %12s  %8llu x  %s\n", human(h.size).c_str(), static_cast<unsigned long long>(h.blocks),
-                printable(what).c_str());
+  for (const auto& [what, h] : std::span{all}.first(std::min(most, all.size()))) {
+    std::printf("    %12s  %8" PRIu64 " x  %s\n", human(h.size).c_str(), h.blocks, printable(what).c_str());
   }
   if (all.size() > most) std::printf("    ... and %zu more\n", all.size() - most);
 }
 
 std::string text_of(const trace::threshold& t, double value) {
-  char text[48];
-  const bool time = std::string_view{t.name} == "allocation_us";
-  std::snprintf(text, sizeof text, time ? "%.3f us" : "%.2f %%", time ? value : 100 * value);
-  return text;
+  return std::string_view{t.name} == "allocation_us" ? formatted("%.3f us", value) : formatted("%.2f %%", 100 * value);
 }
 
 void print(const tool::advice& a) {
@@ -308,8 +304,8 @@ void print_moments(const report& r) {
 }
 
 void print(const tool::failure& f, const report& r) {
-  std::printf("  %s failed a request of %s at event %llu (%s)\n", r.engine.c_str(), human(f.request.size).c_str(),
-              static_cast<unsigned long long>(f.request.before), printable(r.failed_place).c_str());
+  std::printf("  %s failed a request of %s at event %" PRIu64 " (%s)\n", r.engine.c_str(),
+              human(f.request.size).c_str(), f.request.before, printable(r.failed_place).c_str());
   std::printf("    %s were alive", human(f.use.live).c_str());
   if (f.use.reserved) std::printf(", %s reserved by its allocator", human(*f.use.reserved).c_str());
   if (f.request.device_free) std::printf(", %s free on the device", human(*f.request.device_free).c_str());
@@ -341,9 +337,7 @@ void print(const std::string& file, const report& r, std::size_t most, trace::ba
   print_moments(r);
   for (const tool::advice& a : r.advice) print(a);
   for (const std::string& setting : r.settings) std::printf("  %s\n", printable(setting).c_str());
-  if (r.failed_at) {
-    std::printf("  out of memory at event %llu\n", static_cast<unsigned long long>(*r.failed_at));
-  }
+  if (r.failed_at) std::printf("  out of memory at event %" PRIu64 "\n", *r.failed_at);
   for (const auto& [key, value] : r.figures) {
     const std::string_view name = key;
     const bool size = name.ends_with("bytes") || name == "lower_bound";

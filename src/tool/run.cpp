@@ -81,14 +81,6 @@ class leak_count {
   const hook* before_;
 };
 
-struct output_report {
-  std::string name;
-  model::shape shape;
-  element type = element::f32;
-  std::string checksum;
-  std::string file;  // of --out
-};
-
 struct run_report {
   std::string model, device;
   op::kernel_library kernels;  // on the host
@@ -126,11 +118,9 @@ contents read_inputs(const run_call& c, const model::program& p) {
   contents inputs;
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const auto& port = p.inputs[i];
-    std::size_t count = 1;
-    for (const std::int64_t d : port.shape) count *= static_cast<std::size_t>(d);
     const auto file = files.find(port.name);
     if (file == files.end()) {
-      inputs.push_back(model::pseudo_random(port.type, count, i + 1));
+      inputs.push_back(made_up(port, i));
       continue;
     }
     model::tensor read = model::read_npy(file->second);
@@ -234,16 +224,13 @@ run_report run_model(const run_call& c, progress_line& line) {
   r.model = c.model;
   const leak_count leaks;
   {
-    const auto opened = device::open(c.device);
-    if (!opened) throw usage_error("--device " + c.device + ": " + opened.error().what);
-    const device where = *opened;
+    const device where = of_device(c.device, device::open(c.device));
     r.device = where.properties().name + " (" + where.properties().description + ")";
-    auto by = op::device_server(where);
-    if (!by) throw usage_error("--device " + c.device + ": " + by.error().what);
-    r.on_host = !*by;
+    auto by = of_device(c.device, op::device_server(where));
+    r.on_host = !by;
     if (r.on_host) r.kernels = op::get_kernel_library();
     line.stage("reading " + file_name(c.model));
-    model::program p = model::lower(read_model(c.model, c.dims), *std::move(by));
+    model::program p = model::lower(read_model(c.model, c.dims), std::move(by));
     require_room_for_inputs(c, p);
     if (c.reorder) {
       line.stage("ordering");
@@ -266,11 +253,7 @@ run_report run_model(const run_call& c, progress_line& line) {
     r.weights = planned.weights_bytes();
 
     run_once(planned, inputs, s);
-    const auto& ports = planned.get_program().outputs;
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      const std::vector<std::byte> read = read_output(planned, i, s);
-      r.outputs.push_back({ports[i].name, ports[i].shape, ports[i].type, checksum(read.data(), read.size()), ""});
-    }
+    r.outputs = outputs_of(planned, s);
     if (!c.output.empty()) write_outputs(c, r, planned, s);
     line.stage("timing");
     time_runs(r, planned, inputs, s, leaks);
@@ -289,12 +272,7 @@ nlohmann::ordered_json to_json(const run_report& r) {
   j["device"] = r.device;
   if (r.on_host) j["kernels"] = r.kernels.called();
   j["nodes"] = r.nodes;
-  j["outputs"] = nlohmann::json::array();
-  for (const auto& o : r.outputs) {
-    j["outputs"].push_back(
-        {{"name", o.name}, {"shape", o.shape}, {"dtype", op::name(o.type)}, {"checksum", o.checksum}});
-    if (!o.file.empty()) j["outputs"].back()["file"] = o.file;
-  }
+  j["outputs"] = to_json(r.outputs);
   j["arena_bytes"] = r.arena;
   j["lower_bound"] = r.lower_bound;
   j["optimal"] = r.optimal;
@@ -333,22 +311,12 @@ void print_table(const run_report& r) {
   const auto row = [](const char* what, const std::string& value, const std::string& note = "") {
     std::printf("  %-22s %14s   %s\n", what, value.c_str(), note.c_str());
   };
-  const auto times = [](bytes a, bytes b) {
-    char text[48];
-    std::snprintf(text, sizeof text, "%.1f times the arena",
-                  static_cast<double>(a) / static_cast<double>(std::max<bytes>(b, 1)));
-    return std::string{text};
-  };
-  const auto in_ms = [](double v) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3f ms", v);
-    return std::string{text};
-  };
+  const double times = static_cast<double>(r.no_reuse) / static_cast<double>(std::max<bytes>(r.arena, 1));
   std::printf("%s on %s\n", printable(r.model).c_str(), printable(r.device).c_str());
   if (r.on_host) row("kernels", "", r.kernels.called() + (r.kernels.why_not.empty() ? "" : ": " + r.kernels.why_not));
   row("arena", human(r.arena), r.arena == r.lower_bound ? "equals the lower bound: no plan is smaller" : "");
   row("lower bound", human(r.lower_bound));
-  row("without reuse", human(r.no_reuse), times(r.no_reuse, r.arena));
+  row("without reuse", human(r.no_reuse), formatted("%.1f times the arena", times));
   if (r.on_host) row("malloc per tensor", human(r.per_tensor_peak), "at its peak, what malloc itself adds not counted");
   const std::string file = std::filesystem::path{r.model}.filename().string();
   for (const peer_figure& peer : peer_figures) {
@@ -359,8 +327,8 @@ void print_table(const run_report& r) {
   row("weights", human(r.weights), "outside the arena, packed once");
   row("workspace", human(r.workspace), "the largest operator's, inside the arena");
   row("peak resident", human(r.peak_rss), "the whole process");
-  row("time per run", in_ms(r.run_ms), "median, " + std::to_string(r.nodes) + " operations");
-  if (r.on_host) row("  malloc per tensor", in_ms(r.per_tensor_ms), "the same kernels, by turns");
+  row("time per run", formatted("%.3f ms", r.run_ms), "median, " + std::to_string(r.nodes) + " operations");
+  if (r.on_host) row("  malloc per tensor", formatted("%.3f ms", r.per_tensor_ms), "the same kernels, by turns");
   if (!r.on_host) {
     row("blocks taken, steady", std::to_string(r.steady.heap), "of the device or the pool, in four runs");
   } else if (r.steady.counted) {

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "berth/model/builtin.hpp"
 #include "berth/model/input_error.hpp"
 #include "berth/model/program.hpp"
 #include "berth/model/runner.hpp"
@@ -22,29 +21,6 @@
 
 namespace berth::tool {
 namespace {
-
-contents inputs_of(const model::program& p) {
-  contents inputs;
-  for (const auto& port : p.inputs) {
-    std::size_t count = 1;
-    for (const std::int64_t d : port.shape) count *= static_cast<std::size_t>(d);
-    inputs.push_back(model::pseudo_random(port.type, count, inputs.size() + 1));
-  }
-  return inputs;
-}
-
-nlohmann::ordered_json outputs_of(const model::runner& ran, stream& s) {
-  auto outputs = nlohmann::ordered_json::array();
-  const auto& ports = ran.get_program().outputs;
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const std::vector<std::byte> read = read_output(ran, i, s);
-    outputs.push_back({{"name", ports[i].name},
-                       {"shape", ports[i].shape},
-                       {"dtype", op::name(ports[i].type)},
-                       {"checksum", checksum(read.data(), read.size())}});
-  }
-  return outputs;
-}
 
 void print_runs(const nlohmann::ordered_json& j) {
   const auto size = [](const nlohmann::ordered_json& n) { return human(n.get<bytes>()); };
@@ -67,20 +43,18 @@ void print_runs(const nlohmann::ordered_json& j) {
 
 int run_range(const std::string& model, const std::string& device, const std::vector<std::string>& dims,
               const model::dimension_range& range, bool json) {
-  const auto opened = device::open(device);
-  if (!opened) throw usage_error("--device " + device + ": " + opened.error().what);
-  const auto by = op::device_server(*opened);
-  if (!by) throw usage_error("--device " + device + ": " + by.error().what);
+  const berth::device opened = of_device(device, berth::device::open(device));
+  const auto by = of_device(device, op::device_server(opened));
   const auto program_at = [&](const std::vector<std::int64_t>& at) {
-    return model::lower(read_model(model, with_values(dims, {range}, at)), *by);
+    return model::lower(read_model(model, with_values(dims, {range}, at)), by);
   };
   const model::open_model open = model::open_by_fit(
       model, {range}, [&](const std::vector<std::int64_t>& at) { return std::move(program_at(at).graph); });
   const auto refuse = [&](const graph_fault& why, const error& e) {
     throw model::input_error(model, why.ok() ? e.what : why.text);
   };
-  pool memory{*opened};
-  stream s{*opened};
+  pool memory{opened};
+  stream s{opened};
   graph_fault why;
   // A model whose sizes are other than planned is an error, never planned again.
   arena_options options;
@@ -96,13 +70,14 @@ int run_range(const std::string& model, const std::string& device, const std::ve
                            {"runs", nlohmann::ordered_json::array()}};
   for (std::int64_t value = range.least; value <= range.most; ++value) {
     model::program p = program_at({value});
-    const contents inputs = inputs_of(p);
+    contents inputs;
+    for (const auto& port : p.inputs) inputs.push_back(made_up(port, inputs.size()));
     const dimension_value at[] = {{open.graph.open().dimensions[0].name, static_cast<bytes>(value)}};
     auto ran = model::runner::create(std::move(p), *reserved, open.graph, at, memory, s, &why);
     if (!ran) refuse(why, ran.error());
     run_once(*ran, inputs, s);
     j["runs"].push_back(
-        {{"value", value}, {"arena_bytes", reserved->get_plan().arena()}, {"outputs", outputs_of(*ran, s)}});
+        {{"value", value}, {"arena_bytes", reserved->get_plan().arena()}, {"outputs", to_json(outputs_of(*ran, s))}});
   }
   json ? print_json(j) : print_runs(j);
   return done;

@@ -1,10 +1,9 @@
 #include "tool/survival.hpp"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "tool/settings.hpp"
+#include "trace/blocks.hpp"
 
 namespace berth::tool {
 namespace {
@@ -12,22 +11,20 @@ namespace {
 // Returns the pool's reserved peak under that limit, if it served everything.
 std::optional<bytes> reserved_under(const playback& p, bytes limit) {
   const auto pool = make_policy("berth", limit, p.streams);
-  if (place(p, *pool, [](std::uint64_t, std::uint64_t) {})) return std::nullopt;
+  if (place(p, *pool)) return std::nullopt;
   return pool->result().peak_reserved;
 }
 
 // Returns the event from which on at most `most` bytes are alive: the first of all if it never was more.
 std::size_t settled_under(const trace::log& log, bytes most) {
-  std::unordered_map<std::uint64_t, bytes> sizes;
+  const std::vector<std::size_t> other = trace::partners(log);
   bytes live = 0;
   std::size_t from = 0;
   for (std::size_t i = 0; i < log.size(); ++i) {
     if (log[i].allocate) {
-      sizes[log[i].id] = log[i].size;
       live += log[i].size;
-    } else if (const auto block = sizes.find(log[i].id); block != sizes.end()) {
-      live -= block->second;
-      sizes.erase(block);
+    } else if (other[i] != trace::no_event) {
+      live -= log[other[i]].size;
     }
     // The event behind the last of these is the free that brings it down.
     if (live > most) from = std::min(i + 2, log.size());
@@ -35,20 +32,12 @@ std::size_t settled_under(const trace::log& log, bytes most) {
   return from;
 }
 
-// Returns the log from that event on; before it, the blocks alive then, in the order in which they came. Contract: no
-// two allocations have one id, as in to_log().
+// Returns the log from that event on; before it, the blocks alive then, in the order in which they came.
 trace::log log_from(const trace::log& log, std::size_t from) {
-  std::unordered_set<std::uint64_t> alive;
-  for (std::size_t i = 0; i < from; ++i) {
-    if (log[i].allocate) {
-      alive.insert(log[i].id);
-    } else {
-      alive.erase(log[i].id);
-    }
-  }
+  const std::vector<std::size_t> other = trace::partners(log);
   trace::log out;
   for (std::size_t i = 0; i < log.size(); ++i) {
-    if (i >= from || alive.contains(log[i].id)) out.push_back(log[i]);
+    if (i >= from || (log[i].allocate && other[i] >= from)) out.push_back(log[i]);
   }
   return out;
 }

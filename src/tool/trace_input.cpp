@@ -15,6 +15,7 @@
 #include "tool/printable.hpp"
 #include "tool/problem_argument.hpp"
 #include "tool/verb.hpp"
+#include "trace/blocks.hpp"
 #include "trace/fields.hpp"
 
 namespace berth::tool {
@@ -59,18 +60,11 @@ plan_facts read_plan_facts(const json_value& root) {
 }
 
 // Returns the most bytes alive at once; for several memories or slabs each alone, added up.
-bytes peak_of(const std::vector<trace::rectangle>& buffers) {
-  std::map<std::string, std::map<std::int64_t, std::int64_t>> changes;
-  for (const trace::rectangle& r : buffers) {
-    changes[r.memory][r.lower] += static_cast<std::int64_t>(r.size);
-    changes[r.memory][r.upper] -= static_cast<std::int64_t>(r.size);
-  }
+bytes peak_of_memories(const std::vector<trace::rectangle>& buffers) {
+  std::map<std::string_view, std::vector<life>> by_memory;
+  for (const trace::rectangle& r : buffers) by_memory[r.memory].push_back({"", r.size, r.lower, r.upper});
   bytes sum = 0;
-  for (const auto& [memory, change] : changes) {
-    std::int64_t live = 0, most = 0;
-    for (const auto& [time, by] : change) most = std::max(most, live += by);
-    sum += static_cast<bytes>(most);
-  }
+  for (const auto& [memory, lives] : by_memory) sum += trace::peak_of(lives).second;
   return sum;
 }
 
@@ -117,7 +111,7 @@ std::optional<plan_facts> read_plan_csv(const std::string& path, std::string_vie
     if (top > most_bytes - plan.arena) throw model::input_error(path, "its memories exceed 2^62 bytes together");
     plan.arena += top;
   }
-  plan.lower_bound = std::min(peak_of(plan.buffers), plan.arena);
+  plan.lower_bound = std::min(peak_of_memories(plan.buffers), plan.arena);
   plan.optimal = plan.arena == plan.lower_bound;
   return plan;
 }
@@ -270,20 +264,15 @@ trace::engine_log checked(const std::string& path, result<trace::engine_log> log
   throw model::input_error(path, unit + std::to_string(log.error().number) + ": " + log.error().what);
 }
 
-// Returns the lives of allocations and frees in order: key_of identifies the block, what_of names it.
-template <class Events, class KeyOf, class WhatOf>
-std::vector<life> lives_of(const Events& events, KeyOf key_of, WhatOf what_of) {
+// Returns the lives of allocations and frees in order; what_of names a block.
+template <class Events, class WhatOf>
+std::vector<life> lives_of(const Events& events, WhatOf what_of) {
+  const std::vector<std::size_t> other = trace::partners(events);
   std::vector<life> out;
-  std::unordered_map<std::uint64_t, std::size_t> alive;
   for (std::size_t i = 0; i < events.size(); ++i) {
-    const auto now = static_cast<std::int64_t>(i);
-    if (events[i].allocate) {
-      alive[key_of(events[i])] = out.size();
-      out.push_back({what_of(events[i]), events[i].size, now, static_cast<std::int64_t>(events.size())});
-    } else if (const auto at = alive.find(key_of(events[i])); at != alive.end()) {
-      out[at->second].upper = now;
-      alive.erase(at);
-    }
+    if (!events[i].allocate) continue;
+    const std::size_t end = std::min(other[i], events.size());
+    out.push_back({what_of(events[i]), events[i].size, static_cast<std::int64_t>(i), static_cast<std::int64_t>(end)});
   }
   return out;
 }
@@ -353,15 +342,11 @@ std::vector<life> lives(const shown_input& input) {
     return out;
   }
   if (const auto* log = std::get_if<trace::log>(&input)) {
-    return lives_of(
-        *log, [](const trace::log_entry& e) { return e.id; },
-        [](const trace::log_entry& e) { return std::to_string(e.size) + " bytes each"; });
+    return lives_of(*log, [](const trace::log_entry& e) { return std::to_string(e.size) + " bytes each"; });
   }
   const auto* engine = std::get_if<trace::engine_log>(&input);
   const trace::snapshot& snapshot = engine != nullptr ? engine->history : std::get<trace::snapshot>(input);
-  return lives_of(
-      snapshot.events, [](const trace::event& e) { return e.address; },
-      [&snapshot](const trace::event& e) { return place_of(snapshot, e.site); });
+  return lives_of(snapshot.events, [&snapshot](const trace::event& e) { return place_of(snapshot, e.site); });
 }
 
 }  // namespace berth::tool

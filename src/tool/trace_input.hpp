@@ -9,7 +9,6 @@
 #include "berth/core/bytes.hpp"
 #include "berth/model/problem_file.hpp"
 #include "berth/trace/engine_log.hpp"
-#include "berth/trace/log.hpp"
 #include "berth/trace/picture.hpp"
 #include "berth/trace/snapshot.hpp"
 #include "tool/progress_line.hpp"

@@ -3,20 +3,31 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdarg>
 #include <cstdio>
 
 #include "tool/command_line.hpp"
 
 namespace berth::tool {
 
+std::string formatted(const char* form, ...) {
+  std::va_list values, again;
+  va_start(values, form);
+  va_copy(again, values);
+  const int length = std::vsnprintf(nullptr, 0, form, again);
+  va_end(again);
+  std::string text(static_cast<std::size_t>(std::max(length, 0)), ' ');
+  std::vsnprintf(text.data(), text.size() + 1, form, values);
+  va_end(values);
+  return text;
+}
+
 std::string human(bytes n) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
   auto value = static_cast<double>(n);
   for (; value >= 1024 && unit + 1 < units.size(); value /= 1024) ++unit;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", value);
-  std::string number = text.data();
+  std::string number = formatted("%.3f", value);
   number.erase(number.find_last_not_of('0') + 1);
   if (number.back() == '.') number.pop_back();
   return number + ' ' + units[unit];

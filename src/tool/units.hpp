@@ -21,6 +21,9 @@ namespace berth::tool {
 // Returns the same, and the number itself if that may be rounded: "2.998 MiB (3144000 B)".
 [[nodiscard]] std::string human_exactly(bytes n);
 
+// Returns what printf would print.
+[[gnu::format(printf, 1, 2)]] [[nodiscard]] std::string formatted(const char* form, ...);
+
 // Returns a part of some bytes; above 64 bits max_bytes.
 [[nodiscard]] inline bytes share_of(bytes whole, double share) noexcept {
   const double part = static_cast<double>(whole) * share;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "berth/core/result.hpp"
+#include "tool/verb.hpp"
 
 namespace berth::tool {
 
@@ -17,6 +18,13 @@ inline void value_of(result<void> r) {
 template <class T>
 T value_of(result<T> r) {
   if (!r) value_of(result<void>{r.error()});
+  return std::move(r).value();
+}
+
+// Returns a result of the device that --device names. Throws usage_error.
+template <class T>
+T of_device(const std::string& name, result<T> r) {
+  if (!r) throw usage_error("--device " + name + ": " + r.error().what);
   return std::move(r).value();
 }
 

@@ -119,18 +119,16 @@ trace::picture picture_of(const trace::log& log) {
 trace::picture picture_of(const trace::snapshot& s, std::optional<trace::failed_mark> failed = std::nullopt) {
   std::vector<std::uint64_t> at;
   std::vector<double> when;
-  bytes live = 0, peak = 0;
-  for (const trace::event& e : s.events) {  // a free has its block's size: read_trace_input()
+  for (const trace::event& e : s.events) {
     when.push_back(e.t_us);
-    live = e.allocate ? live + e.size : live - e.size;
-    peak = std::max(peak, live);
     if (e.allocate) at.push_back(e.address);
   }
+  const trace::log_summary sum = trace::summarize(trace::to_log(s));
   trace::picture p = picture_of_events(lives(s), at, std::move(when), {}, failed);
-  p.lower_bound = peak;
-  p.facts = {{"peak live", human(peak)},
+  p.lower_bound = sum.peak_live;
+  p.facts = {{"peak live", human(sum.peak_live)},
              {"allocations", std::to_string(at.size())},
-             {s.ended ? "leaked" : "alive", human(live)}};
+             {s.ended ? "leaked" : "alive", human(sum.live_at_end)}};
   if (s.forgotten != 0) p.facts.emplace_back("events forgotten", std::to_string(s.forgotten));
   if (s.dropped != 0) p.facts.emplace_back("events lost", std::to_string(s.dropped));
   if (s.pool) {

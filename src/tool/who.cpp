@@ -1,5 +1,6 @@
 // berth who SNAPSHOT ADDRESS: the owner of an address, now or formerly, in a snapshot of a recorder.
 #include <charconv>
+#include <cinttypes>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -61,12 +62,6 @@ found_block look_up(const std::map<std::uint64_t, known_block>& all, std::uint64
   return a;
 }
 
-std::string hex(std::uint64_t n) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(n));
-  return text;
-}
-
 nlohmann::ordered_json json_of(const trace::snapshot& s, const known_block* b) {
   if (b == nullptr) return nullptr;
   nlohmann::ordered_json out{
@@ -78,37 +73,33 @@ nlohmann::ordered_json json_of(const trace::snapshot& s, const known_block* b) {
 }
 
 std::string text_of(const trace::snapshot& s, const known_block& b) {
-  char since[160];
-  std::snprintf(since, sizeof since, " by thread %u for stream %u, %.3f us after the start", b.asked.thread,
-                b.asked.stream, b.asked.t_us);
-  return "block of " + human_exactly(b.asked.size) + " at " + hex(b.asked.address) + ", asked for at " +
-         printable(place_of(s, b.asked.site)) + since;
+  return "block of " + human_exactly(b.asked.size) + formatted(" at 0x%" PRIx64 ", asked for at ", b.asked.address) +
+         printable(place_of(s, b.asked.site)) +
+         formatted(" by thread %u for stream %u, %.3f us after the start", b.asked.thread, b.asked.stream,
+                   b.asked.t_us);
 }
 
 void print(const trace::snapshot& s, std::uint64_t address, const found_block& a) {
   if (a.block == nullptr) {
-    std::printf("%s: in no block that the snapshot knows\n", hex(address).c_str());
+    std::printf("0x%" PRIx64 ": in no block that the snapshot knows\n", address);
   } else {
-    std::printf("%s: byte %llu of the %s%s\n", hex(address).c_str(),
-                static_cast<unsigned long long>(address - a.block->asked.address), a.block->freed ? "freed " : "",
-                text_of(s, *a.block).c_str());
+    std::printf("0x%" PRIx64 ": byte %" PRIu64 " of the %s%s\n", address, address - a.block->asked.address,
+                a.block->freed ? "freed " : "", text_of(s, *a.block).c_str());
   }
   if (a.block != nullptr && a.block->freed) {
     std::printf("  freed  at %s by thread %u, %.3f us after the start\n",
                 printable(place_of(s, a.block->freed->site)).c_str(), a.block->freed->thread, a.block->freed->t_us);
   }
   if (a.below != nullptr) {
-    std::printf("  below  %llu bytes behind the end of the %s\n",
-                static_cast<unsigned long long>(address - a.below->asked.address - a.below->asked.size),
-                text_of(s, *a.below).c_str());
+    std::printf("  below  %" PRIu64 " bytes behind the end of the %s\n",
+                address - a.below->asked.address - a.below->asked.size, text_of(s, *a.below).c_str());
   }
   if (a.above != nullptr) {
-    std::printf("  above  %llu bytes before the %s\n",
-                static_cast<unsigned long long>(a.above->asked.address - address), text_of(s, *a.above).c_str());
+    std::printf("  above  %" PRIu64 " bytes before the %s\n", a.above->asked.address - address,
+                text_of(s, *a.above).c_str());
   }
   if (s.dropped != 0 || s.forgotten != 0) {
-    std::printf("  (the recorder forgot %llu events and lost %llu)\n", static_cast<unsigned long long>(s.forgotten),
-                static_cast<unsigned long long>(s.dropped));
+    std::printf("  (the recorder forgot %" PRIu64 " events and lost %" PRIu64 ")\n", s.forgotten, s.dropped);
   }
 }
 

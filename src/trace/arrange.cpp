@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "trace/blocks.hpp"
+
 namespace berth::trace {
 
 void decode_records(const stretch& s, std::vector<timed>& out) {
@@ -244,6 +246,16 @@ arranged arrange(std::vector<timed> all) {
   return t.finish();
 }
 
+std::vector<const timed*> alive(const arranged& a) {
+  const auto is_allocation = [](const timed& t) { return t.what.kind() == record::allocate; };
+  const auto other = partners(a.events, is_allocation, [](const timed& t) { return t.what.address; });
+  std::vector<const timed*> out;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    if (is_allocation(a.events[i]) && other[i] == no_event) out.push_back(&a.events[i]);
+  }
+  return out;
+}
+
 void owners::note(const record* at, const record* end, std::uint32_t thread) noexcept {
   const owner me = owner_of(thread);
   const auto add = [me](owner& to) { to = to == nobody || to == me ? me : several; };
@@ -313,14 +325,6 @@ std::vector<timed> settle(std::span<const stretch> old, std::span<const stretch>
   }
   std::size_t gone = all.size();
   const arranged a = arrange(std::move(all));
-  std::unordered_map<std::uint64_t, const timed*> alive;
-  for (const timed& t : a.events) {
-    if (t.what.kind() == record::allocate) {
-      alive[t.what.address] = &t;
-    } else {
-      alive.erase(t.what.address);
-    }
-  }
   std::unordered_set<const record*> stay;
   const auto keep = [&](const timed& t) {
     --gone;
@@ -332,7 +336,7 @@ std::vector<timed> settle(std::span<const stretch> old, std::span<const stretch>
     }
   };
   std::ranges::for_each(a.orphans, keep);
-  for (const auto& [address, t] : alive) keep(*t);
+  for (const timed* t : alive(a)) keep(*t);
   std::ranges::stable_sort(kept, [](const timed& x, const timed& y) {
     return x.thread != y.thread ? x.thread < y.thread : x.from < y.from;
   });

@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "trace/record.hpp"
+#include "trace/chunk_store.hpp"
 
 namespace berth::trace {
 
@@ -45,6 +45,9 @@ struct arranged {
 // Orders all events. If an address is allocated twice without a free (its pool was destroyed, or the record dropped),
 // the first block counts as freed there. A free has its block's size.
 [[nodiscard]] arranged arrange(std::vector<timed> all);
+
+// Returns the allocations without a free, in their order.
+[[nodiscard]] std::vector<const timed*> alive(const arranged& a);
 
 // Tells whether one thread or several use an address in some records. May answer several for an address of one thread,
 // if others share both of its places in the table.

@@ -1,11 +1,12 @@
 // The format: "Trace Event Format", https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <queue>
+#include <utility>
 
 #include "berth/trace/picture.hpp"
 #include "core/json.hpp"
+#include "trace/blocks.hpp"
 #include "trace/ticks.hpp"
 
 namespace berth::trace {
@@ -46,11 +47,8 @@ std::string to_chrome_json(const picture& p) {
   out += "\"traceEvents\":[\n";
   append_string(out += "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":", p.title);
   out += "}}";
-  std::map<std::int64_t, std::int64_t> change;
   for (const std::size_t i : by_begin) {
     const rectangle& r = p.rectangles[i];
-    change[r.lower] += static_cast<std::int64_t>(r.size);
-    change[r.upper] -= static_cast<std::int64_t>(r.size);
     append_string(out += ",\n{\"ph\":\"X\",\"cat\":\"memory\",\"name\":", r.name);
     append_number(out += ",\"ts\":", time_of(p, base, r.lower));
     append_number(out += ",\"dur\":", time_of(p, base, r.upper) - time_of(p, base, r.lower));
@@ -60,10 +58,9 @@ std::string to_chrome_json(const picture& p) {
     if (!r.memory.empty()) append_string(out += ",\"memory\":", r.memory);
     out += "}}";
   }
-  std::int64_t live = 0;
-  for (const auto& [tick, by] : change) {
-    live += by;
-    if (by == 0) continue;
+  bytes before = 0;
+  for (const auto& [tick, live] : live_bytes(p.rectangles)) {
+    if (std::exchange(before, live) == live) continue;
     append_number(out += ",\n{\"ph\":\"C\",\"name\":\"bytes alive\",\"pid\":1,\"ts\":", time_of(p, base, tick));
     out += ",\"args\":{\"bytes\":" + std::to_string(live) + "}}";
   }

@@ -1,11 +1,10 @@
-#include "berth/trace/log.hpp"
-
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
-#include <cstdio>
-#include <unordered_map>
 
+#include "berth/trace/snapshot.hpp"
+#include "core/print.hpp"
+#include "trace/blocks.hpp"
 #include "trace/text.hpp"
 
 namespace berth::trace {
@@ -41,37 +40,28 @@ result<log> parse_csv(std::string_view text) {
 std::string to_csv(const log& l) {
   std::string out = "ev,id,size,stream,thread,t_us\n";
   for (const log_entry& e : l) {
-    char row[400];  // a double has up to 309 digits before its point
-    const int n = std::snprintf(row, sizeof row, "%c,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%.3f\n",
-                                e.allocate ? 'a' : 'f', e.id, e.size, e.stream, e.thread, e.t_us);
-    out.append(row, static_cast<std::size_t>(n));
+    detail::print(out, "%c,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%.3f\n", e.allocate ? 'a' : 'f', e.id,
+                  e.size, e.stream, e.thread, e.t_us);
   }
   return out;
 }
 
 log_summary summarize(const log& l) {
   log_summary s;
-  bytes live = 0;
-  std::unordered_map<std::uint64_t, bytes> sizes;
-  for (const log_entry& e : l) {
-    if (e.allocate) {
+  const std::vector<std::size_t> other = partners(l);
+  for (std::size_t i = 0; i < l.size(); ++i) {
+    if (l[i].allocate) {
       ++s.allocations;
-      sizes[e.id] = e.size;
-      live += e.size;
-      s.peak_live = std::max(s.peak_live, live);
-      continue;
-    }
-    const auto at = sizes.find(e.id);
-    if (at == sizes.end()) {
+      s.live_at_end += l[i].size;
+      s.peak_live = std::max(s.peak_live, s.live_at_end);
+    } else if (other[i] == no_event) {
       ++s.unmatched_frees;
-      continue;
+    } else {
+      ++s.frees;
+      s.live_at_end -= l[other[i]].size;
     }
-    ++s.frees;
-    live -= at->second;
-    sizes.erase(at);
   }
-  s.live_at_end = live;
-  s.blocks_at_end = sizes.size();
+  s.blocks_at_end = s.allocations - s.frees;
   return s;
 }
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
 
 #include "core/json.hpp"
+#include "trace/blocks.hpp"
 #include "trace/page.hpp"
 #include "trace/ticks.hpp"
 
@@ -42,46 +43,34 @@ std::string since(std::int64_t base, std::int64_t time) {
 // Returns the bytes that these keep alive, the most in each of some stretches of time: [begin, bytes], ..., and 0 at
 // the end.
 std::string curve_of(const std::vector<rectangle>& all, const std::vector<std::size_t>& which, std::int64_t base) {
-  std::map<std::int64_t, std::int64_t> change;
-  for (const std::size_t i : which) {
-    change[all[i].lower] += static_cast<std::int64_t>(all[i].size);
-    change[all[i].upper] -= static_cast<std::int64_t>(all[i].size);
-  }
-  if (change.empty()) return "";
+  const auto live =
+      live_bytes(which | std::views::transform([&](std::size_t i) -> const rectangle& { return all[i]; }));
+  if (live.empty()) return "";
   std::string out;
-  std::int64_t live = 0, highest = 0, begin = 0;
+  bytes highest = 0;
+  std::int64_t begin = 0;
   std::size_t steps = 0;
-  const std::size_t stretch = change.size() / most_steps + 1;
-  const auto write = [&out, base](std::int64_t time, std::int64_t bytes_alive) {
+  const std::size_t stretch = live.size() / most_steps + 1;
+  const auto write = [&out, base](std::int64_t time, bytes bytes_alive) {
     ((out += out.empty() ? "[" : ",[") += since(base, time) + ',') += std::to_string(bytes_alive) + ']';
   };
-  for (const auto& [time, by] : change) {
-    live += by;
+  for (const auto& [time, now] : live) {
     if (steps++ % stretch == 0) {
       if (steps > 1) write(begin, highest);
       begin = time;
-      highest = live;
+      highest = now;
     }
-    highest = std::max(highest, live);
+    highest = std::max(highest, now);
   }
   write(begin, highest);
-  write(change.rbegin()->first, 0);
+  write(live.back().first, 0);
   return out;
 }
 
 // Returns "peak":[tick,bytes] if some rectangles are not drawn: the page's curve is then not exact.
-std::string peak_of(const std::vector<rectangle>& all, const std::vector<std::size_t>& rest, std::int64_t base) {
+std::string exact_peak(const std::vector<rectangle>& all, const std::vector<std::size_t>& rest, std::int64_t base) {
   if (rest.empty()) return "";
-  std::map<std::int64_t, std::int64_t> change;
-  for (const rectangle& r : all) {
-    change[r.lower] += static_cast<std::int64_t>(r.size);
-    change[r.upper] -= static_cast<std::int64_t>(r.size);
-  }
-  std::int64_t live = 0, most = 0, at = change.begin()->first;
-  for (const auto& [time, by] : change) {
-    live += by;
-    if (live > most) most = live, at = time;
-  }
+  const auto [at, most] = peak_of(all);
   return "\"peak\":[" + since(base, at) + ',' + std::to_string(most) + "],";
 }
 
@@ -206,7 +195,7 @@ std::string data_of(const picture& p) {
     append_string(out += ',', address == max_bytes ? "" : std::to_string(address));
     out += ']';
   }
-  out += "]," + peak_of(p.rectangles, now.rest, base);
+  out += "]," + exact_peak(p.rectangles, now.rest, base);
   append_number(out += "\"left_out\":", now.rest.size() + was.rest.size());
   out += ",\"left_out_curve\":[" + curve_of(p.rectangles, now.rest, base) + ']';
   if (p.failed) {
@@ -223,7 +212,7 @@ std::string data_of(const picture& p) {
     append_number(out += ",\"before\":{\"from\":", now.shown.size());
     append_string(out += ",\"title\":", p.before->title);
     append_number(out += ",\"lower_bound\":", p.before->lower_bound);
-    out += ',' + peak_of(p.before->rectangles, was.rest, base) + "\"left_out_curve\":[" +
+    out += ',' + exact_peak(p.before->rectangles, was.rest, base) + "\"left_out_curve\":[" +
            curve_of(p.before->rectangles, was.rest, base) + "]}";
   }
   return out + '}';

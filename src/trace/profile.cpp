@@ -5,9 +5,9 @@
 #include <cinttypes>
 #include <cmath>
 #include <map>
-#include <unordered_map>
 
 #include "core/print.hpp"
+#include "trace/blocks.hpp"
 
 namespace berth::trace {
 namespace {
@@ -118,12 +118,12 @@ profile profile_of(const log& l) {
   };
   std::map<bytes, std::pair<size_class, alive>> sizes;
   std::map<std::uint32_t, std::pair<stream_profile, bytes>> streams;
-  std::unordered_map<std::uint64_t, const log_entry*> open;
+  const std::vector<std::size_t> other = partners(l);
   std::vector<double> all_sizes;
   std::vector<double> all_lifetimes;
-  for (const log_entry& e : l) {
+  for (std::size_t i = 0; i < l.size(); ++i) {
+    const log_entry& e = l[i];
     if (e.allocate) {
-      open[e.id] = &e;
       all_sizes.push_back(static_cast<double>(e.size));
       auto& [c, a] = sizes[class_of(e.size)];
       ++c.allocations;
@@ -135,8 +135,8 @@ profile profile_of(const log& l) {
       s.allocated = sum_of(s.allocated, e.size);
       live += e.size;
       s.live_peak = std::max(s.live_peak, live);
-    } else if (const auto at = open.find(e.id); at != open.end()) {
-      const log_entry& born = *at->second;
+    } else if (other[i] != no_event) {
+      const log_entry& born = l[other[i]];
       const double lived = std::max(0.0, e.t_us - born.t_us);
       auto& [c, a] = sizes[class_of(born.size)];
       ++c.frees;
@@ -144,7 +144,6 @@ profile profile_of(const log& l) {
       a.lifetimes.push_back(lived);
       streams[born.stream].second -= born.size;
       all_lifetimes.push_back(lived);
-      open.erase(at);
     }
   }
   profile p{.size = spread_of(all_sizes), .lifetime_us = spread_of(all_lifetimes)};

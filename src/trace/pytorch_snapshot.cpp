@@ -3,6 +3,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "trace/blocks.hpp"
 #include "trace/history_builder.hpp"
 #include "trace/pickle.hpp"
 #include "trace/segment_map.hpp"
@@ -27,6 +28,7 @@ class snapshot_reader {
     }
     out_.engine = "PyTorch";
     builder_.finish(out_);
+    other_ = partners(out_.history.events);
     find_reserved();
     out_.history.sites.resize(sites_.size());
     for (const auto& [place, index] : sites_) out_.history.sites[index - 1] = {place.first, place.second};
@@ -201,20 +203,14 @@ class snapshot_reader {
   // Completes the figures after so many events. The allocator held `reserved` then, in the segments of held_now_. A log
   // that lacks segments may have more live bytes than that.
   segment_map::holes measure(memory_use& use, bytes reserved, std::size_t events, bytes failed) const {
-    std::unordered_map<std::uint64_t, bytes> alive;
     bytes largest = 0;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> live;
     for (std::size_t i = 0; i < std::min(events, out_.history.events.size()); ++i) {
       const event& e = out_.history.events[i];
-      if (e.allocate) {
-        alive[e.address] = e.size;
-        largest = std::max(largest, e.size);
-      } else {
-        alive.erase(e.address);
-      }
+      if (!e.allocate) continue;
+      largest = std::max(largest, e.size);
+      if (other_[i] >= events) live.emplace_back(e.address, e.address + e.size);
     }
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> live;
-    live.reserve(alive.size());
-    for (const auto& [address, size] : alive) live.emplace_back(address, address + size);
     use.reserved = std::max(reserved, use.live);
     const bytes idle = *use.idle();
     const segment_map::holes h =
@@ -352,6 +348,7 @@ class snapshot_reader {
   segment_map held_now_;  // at the end, and earlier while find_reserved() goes back
   double start_ = -1;
   history_builder builder_;
+  std::vector<std::size_t> other_;  // partners of the finished history
   std::unordered_map<std::uint64_t, std::uint32_t> streams_;
   std::unordered_map<std::uint64_t, std::uint32_t> site_of_frames_;  // by container
   std::unordered_map<std::uint64_t, known_frame> frames_;            // by container

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <condition_variable>
 #include <cstdio>
@@ -11,17 +12,28 @@
 #include <mutex>
 #include <new>
 #include <thread>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "core/print.hpp"
 #include "trace/arrange.hpp"
 #include "trace/chunk_store.hpp"
-#include "trace/record.hpp"
-#include "trace/recorder_view.hpp"
 
+// The view that debuggers (scripts/berth_gdb.py) read of the recorder that was started last, in a process or a core. It
+// says where the lists of lanes and chunks lie, so that they need none of our types. Its name is no type of the C
+// headers: gdb would find that first.
 extern "C" {
-[[gnu::used]] berth_recorder_view berth_recorder_lanes{};
+struct berth_recorder_view {
+  std::uint32_t version;
+  std::uint32_t record_bytes;  // 28 where words of 64 bits lie at multiples of 4
+  const void* recorder;        // null: there is none
+  const void* lanes;           // vectors, of shared pointers and of pointers
+  const void* residue;         // older than these
+  const void* full;
+  const std::atomic<std::uint64_t>* dropped;
+  const bool* listening;
+};
+[[gnu::used, gnu::visibility("default")]] berth_recorder_view berth_recorder_lanes{};
 }
 
 namespace berth::trace {
@@ -47,11 +59,8 @@ record stamp_at(std::uint64_t ns) noexcept {
 }
 
 constinit thread_local bool gone = false;  // this thread has given up its lanes
+std::mutex viewed;                         // guards berth_recorder_lanes from other recorders
 
-}  // namespace
-
-namespace {
-std::mutex viewed;  // guards it from other recorders
 }  // namespace
 
 struct recorder::state : std::enable_shared_from_this<state> {
@@ -509,21 +518,9 @@ log recorder::to_log() const {
 
 std::vector<leak> recorder::leaks() const {
   const arranged all = state_->everything();
-  std::unordered_map<std::uint64_t, std::size_t> open;
-  for (std::size_t i = 0; i < all.events.size(); ++i) {
-    const record& r = all.events[i].what;
-    if (r.kind() == record::allocate) {
-      open[r.address] = i;
-    } else {
-      open.erase(r.address);
-    }
-  }
-  std::vector<std::size_t> order;
-  for (const auto& [address, i] : open) order.push_back(i);
-  std::ranges::sort(order);
   std::vector<leak> out;
-  for (const std::size_t i : order) {
-    const record& r = all.events[i].what;
+  for (const timed* t : alive(all)) {
+    const record& r = t->what;
     out.push_back({r.address, r.size(), r.stream, source_location::current(r.file, r.line)});
   }
   return out;
@@ -532,11 +529,9 @@ std::vector<leak> recorder::leaks() const {
 std::string recorder::leak_report() const {
   std::string out;
   bytes sum = 0;
-  char line[120];
   const std::vector<leak> all = leaks();
   for (const leak& l : all) {
-    std::snprintf(line, sizeof line, "%" PRIu64 " bytes at 0x%" PRIx64 ", asked for at ", l.size, l.address);
-    out += line;
+    detail::print(out, "%" PRIu64 " bytes at 0x%" PRIx64 ", asked for at ", l.size, l.address);
     if (const char* const file = l.site.file_name(); file != nullptr && *file != '\0') {
       out += file;  // of any length
       if (l.site.line() != 0) out += ':' + std::to_string(l.site.line());
@@ -546,12 +541,8 @@ std::string recorder::leak_report() const {
     out += '\n';
     sum += l.size;
   }
-  std::snprintf(line, sizeof line, "%zu leaks, %" PRIu64 " bytes\n", all.size(), sum);
-  out += line;
-  if (dropped() != 0) {
-    std::snprintf(line, sizeof line, "%" PRIu64 " records were dropped: the list may be wrong\n", dropped());
-    out += line;
-  }
+  detail::print(out, "%zu leaks, %" PRIu64 " bytes\n", all.size(), sum);
+  if (dropped() != 0) detail::print(out, "%" PRIu64 " records were dropped: the list may be wrong\n", dropped());
   return out;
 }
 

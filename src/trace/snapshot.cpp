@@ -1,10 +1,10 @@
 #include "berth/trace/snapshot.hpp"
 
-#include <algorithm>
 #include <type_traits>
 #include <unordered_map>
 
 #include "core/json.hpp"
+#include "trace/blocks.hpp"
 #include "trace/fields.hpp"
 
 namespace berth::trace {
@@ -27,6 +27,17 @@ void append_object(std::string& out, ForEach for_each) {
   out += '}';
 }
 
+// `"key":{...}`, or null.
+template <class Statistics, class ForEach>
+void append_member(std::string& out, const char* key, const std::optional<Statistics>& of, ForEach for_each) {
+  ((out += ",\n\"") += key) += "\":";
+  if (!of) {
+    out += "null";
+  } else {
+    append_object(out, [&](auto f) { for_each(*of, f); });
+  }
+}
+
 }  // namespace
 
 void add(snapshot& s, const pool& p) {
@@ -41,33 +52,19 @@ std::string to_json(const snapshot& s) {
   out += s.ended ? "true" : "false";
   append_number(out += ",\"forgotten\":", s.forgotten);
   append_number(out += ",\"dropped\":", s.dropped);
-  out += ",\n\"pool\":";
-  if (s.pool) {
-    append_object(out, [&](auto f) { for_each_pool_field(*s.pool, f); });
-  } else {
-    out += "null";
-  }
-  if (s.options) append_object(out += ",\n\"options\":", [&](auto f) { for_each_option_field(*s.options, f); });
+  append_member(out, "pool", s.pool, [](auto& of, auto f) { for_each_pool_field(of, f); });
+  if (s.options) append_member(out, "options", s.options, [](auto& of, auto f) { for_each_option_field(of, f); });
   if (s.failed) {
     append_number(out += ",\n\"failed\":{\"size\":", s.failed->size);
     append_object(out += ",\"pool\":", [&](auto f) { for_each_pool_field(s.failed->at, f); });
     out += '}';
   }
-  out += ",\n\"device\":";
-  if (s.device) {
-    append_object(out, [&](auto f) { for_each_device_field(*s.device, f); });
-  } else {
-    out += "null";
-  }
-  out += ",\n\"allocation\":";
-  if (s.allocation) {
-    append_number(out += "{\"count\":", s.allocation->count);
-    append_number(out += ",\"mean_us\":", s.allocation->mean_us);
-    append_number(out += ",\"longest_us\":", s.allocation->longest_us);
-    out += '}';
-  } else {
-    out += "null";
-  }
+  append_member(out, "device", s.device, [](auto& of, auto f) { for_each_device_field(of, f); });
+  append_member(out, "allocation", s.allocation, [](auto& of, auto f) {
+    f("count", of.count);
+    f("mean_us", of.mean_us);
+    f("longest_us", of.longest_us);
+  });
   out += ",\n\"sites\":[";
   for (const site& one : s.sites) {
     if (out.back() != '[') out += ',';
@@ -112,21 +109,11 @@ log to_log(const snapshot& s) {
 }
 
 std::vector<event> alive(const snapshot& s) {
-  std::unordered_map<std::uint64_t, std::size_t> open;
-  for (std::size_t i = 0; i < s.events.size(); ++i) {
-    if (s.events[i].allocate) {
-      open[s.events[i].address] = i;
-    } else {
-      open.erase(s.events[i].address);
-    }
-  }
-  std::vector<std::size_t> order;
-  order.reserve(open.size());
-  for (const auto& [address, i] : open) order.push_back(i);
-  std::ranges::sort(order);
+  const std::vector<std::size_t> other = partners(s.events);
   std::vector<event> out;
-  out.reserve(order.size());
-  for (const std::size_t i : order) out.push_back(s.events[i]);
+  for (std::size_t i = 0; i < s.events.size(); ++i) {
+    if (s.events[i].allocate && other[i] == no_event) out.push_back(s.events[i]);
+  }
   return out;
 }
 

@@ -8,8 +8,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "berth/model/onnx.hpp"
-#include "berth/schedule/rewrite.hpp"
-#include "berth/schedule/verify.hpp"
+#include "berth/schedule/steps.hpp"
 #include "model/complaint.hpp"
 #include "model/onnx_maker.hpp"
 #include "model/running.hpp"

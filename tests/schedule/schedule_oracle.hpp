@@ -8,9 +8,7 @@
 
 #include "berth/graph/liveness.hpp"
 #include "berth/plan/bound.hpp"
-#include "berth/schedule/rewrite.hpp"
 #include "berth/schedule/steps.hpp"
-#include "berth/schedule/verify.hpp"
 #include "graph/random_graph.hpp"
 
 namespace berth::test {

@@ -1,11 +1,9 @@
-#include "berth/schedule/verify.hpp"
-
 #include <gtest/gtest.h>
 
 #include <new>
 #include <numeric>
 
-#include "berth/schedule/rewrite.hpp"
+#include "berth/schedule/steps.hpp"
 #include "in_child.hpp"
 #include "schedule/schedule_oracle.hpp"
 #include "support/memory_limit.hpp"

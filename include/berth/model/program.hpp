@@ -18,7 +18,7 @@
 #include "berth/model/description.hpp"
 #include "berth/op/device_operators.hpp"
 #include "berth/op/operation.hpp"
-#include "berth/schedule/rewrite.hpp"
+#include "berth/schedule/steps.hpp"
 
 namespace berth::model {
 

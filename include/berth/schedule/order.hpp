@@ -25,8 +25,7 @@
 #include "berth/graph/graph_plan.hpp"
 #include "berth/plan/solve.hpp"
 #include "berth/rules/placement.hpp"
-#include "berth/schedule/rewrite.hpp"
-#include "berth/schedule/verify.hpp"
+#include "berth/schedule/steps.hpp"
 
 namespace berth::schedule {
 

@@ -12,7 +12,7 @@
 #include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/trace/health.hpp"
-#include "berth/trace/log.hpp"
+#include "berth/trace/snapshot.hpp"
 
 namespace berth::trace {
 

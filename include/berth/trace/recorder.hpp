@@ -25,7 +25,6 @@
 
 #include "berth/core/bytes.hpp"
 #include "berth/core/hook.hpp"
-#include "berth/trace/log.hpp"
 #include "berth/trace/snapshot.hpp"
 
 namespace berth::trace {
