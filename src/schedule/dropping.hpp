@@ -25,8 +25,8 @@ struct means {
 [[nodiscard]] std::vector<std::uint32_t> drop_until(const means& by, const std::vector<std::uint32_t>& steps, bytes aim,
                                                     std::uint64_t& steps_left, const std::atomic<bool>* stop);
 
-// Moves values only, by the planner of several memories (plan/moves.hpp): a fast start for drop_until(). Returns the
-// steps with the copies that solve_moves() finds for a fast memory of `aim` bytes; the given ones if it finds none. In
+// Moves values only, by the planner of several memories (plan/plan.hpp): a fast start for drop_until(). Returns the
+// steps with the copies that plan::solve() finds for a fast memory of `aim` bytes; the given ones if it finds none. In
 // that planner copies between steps take memory in both. The caller traces the live bytes. Contract: by.link; no node
 // occurs twice.
 [[nodiscard]] std::vector<std::uint32_t> with_planned_copies(const means& by, const std::vector<std::uint32_t>& steps,
