@@ -30,9 +30,8 @@ created_kernel elementwise(const tensor_type& input, const tensor_type& output, 
     dnnl::algorithm kind{};
     first.get_params_eltwise(0, scale, kind, alpha, beta);
     const dnnl::eltwise_forward::desc what{dnnl::prop_kind::forward_inference, kind, from, alpha, beta};
-    const dnnl::eltwise_forward::primitive_desc chosen{what, primitive_attributes(rest), cpu()};
-    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::eltwise_forward{chosen}, std::move(operands));
+    return made_of<dnnl::eltwise_forward>({what, primitive_attributes(rest), cpu()},
+                                          {{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 
@@ -45,10 +44,8 @@ created_kernel binary(binary_kind kind, const tensor_type& a, const tensor_type&
     dnnl::post_ops ops;
     append(ops, then);
     const dnnl::binary::desc what{algorithm_of(kind), left, right, to};
-    const dnnl::binary::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
-    std::vector<primitive_operation::operand> operands{
-        {DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
+    return made_of<dnnl::binary>({what, primitive_attributes(ops), cpu()},
+                                 {{DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 
