@@ -11,10 +11,6 @@
 
 namespace berth::op {
 
-extern const rows algebra_rows, binary_rows, choosing_rows, elementwise_rows, gathering_rows, lane_rows, loss_rows,
-    movement_rows, normalization_rows, pooling_rows, product_rows, quantization_rows, recurrent_rows, reduction_rows,
-    resizing_rows, sampling_rows, shaping_rows, signal_rows, window_rows;
-
 namespace {
 
 // Without memory of the heap: find() is asked where there may be none.
