@@ -2,20 +2,6 @@
 
 namespace berth::op::onednn {
 
-namespace {
-dnnl::algorithm algorithm_of(binary_kind kind) {
-  switch (kind) {
-    case binary_kind::add: return dnnl::algorithm::binary_add;
-    case binary_kind::subtract: return dnnl::algorithm::binary_sub;
-    case binary_kind::multiply: return dnnl::algorithm::binary_mul;
-    case binary_kind::divide: return dnnl::algorithm::binary_div;
-    case binary_kind::maximum: return dnnl::algorithm::binary_max;
-    case binary_kind::minimum: return dnnl::algorithm::binary_min;
-  }
-  return dnnl::algorithm::undef;
-}
-}  // namespace
-
 // One pass over the tensor: the first function is the primitive, the others its post-ops.
 created_kernel elementwise(const tensor_type& input, const tensor_type& output, const activations& each) {
   return guarded("op: no such elementwise function", [&]() -> std::unique_ptr<library_kernel> {
@@ -43,7 +29,10 @@ created_kernel binary(binary_kind kind, const tensor_type& a, const tensor_type&
     const dnnl::memory::desc to = descriptor(output);
     dnnl::post_ops ops;
     append(ops, then);
-    const dnnl::binary::desc what{algorithm_of(kind), left, right, to};
+    using enum dnnl::algorithm;
+    constexpr dnnl::algorithm of_kind[] = {binary_add, binary_sub, binary_mul,
+                                           binary_div, binary_max, binary_min};  // by binary_kind
+    const dnnl::binary::desc what{of_kind[static_cast<std::size_t>(kind)], left, right, to};
     return made_of<dnnl::binary>({what, primitive_attributes(ops), cpu()},
                                  {{DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}});
   });
