@@ -37,17 +37,21 @@ class parser {
     left_ -= n;
   }
 
-  // Calls add(m, field) for each field of a message.
-  template <class Message>
-  void read(std::string_view text, Message& m) {
+  // Calls f(field) for each field of a message.
+  template <class F>
+  void each_field(std::string_view text, F&& f) {
     if (++level_ > most_levels) fail(text.data(), "its messages are more than 100 deep");
     while (!text.empty()) {
       const char* at = text.data();
-      const auto f = take_field(text);
-      if (!f) fail(at, "a field is no field, or ends beyond its message");
-      add(m, *f);
+      const auto each = take_field(text);
+      if (!each) fail(at, "a field is no field, or ends beyond its message");
+      f(*each);
     }
     --level_;
+  }
+  template <class Message>
+  void read(std::string_view text, Message& m) {
+    each_field(text, [&](const field& f) { add(m, f); });
   }
   // Takes the field into the member with its number: put(f, 1, first, 2, second).
   template <class To, class... More>
@@ -202,52 +206,32 @@ class parser {
   void add(sparse_tensor& t, const field& f) { put(f, 1, t.values, 2, t.indices); }
   void add(value_info& v, const field& f) { put(f, 1, v.name, 2, v.type); }
 
-  // The parts of a type, which are messages of their own.
-  struct tensor_part {
-    type& of;
-  };
-  struct inner_part {
-    type& of;
-    std::uint64_t number;
-  };
-  struct shape_part {
-    type& of;
-  };
   void add(type& t, const field& f) {
     const auto is = [&](type_kind kind) {
       expect(f, form::text);
       if (t.kind != kind) t = type{.kind = kind};
     };
     switch (f.number) {
-      case 1: {
+      case 1:
         is(type_kind::tensor);
-        tensor_part part{t};
-        return read(f.body, part);
-      }
+        return each_field(f.body, [&](const field& of_tensor) {
+          put(of_tensor, 1, t.element);
+          if (of_tensor.number != 2) return;
+          t.has_shape = true;
+          expect(of_tensor, form::text);
+          each_field(of_tensor.body, [&](const field& of_shape) { put(of_shape, 1, t.shape); });
+        });
       case 4:
-      case 9: {
+      case 9:
         is(f.number == 4 ? type_kind::sequence : type_kind::optional);
-        inner_part part{t, 1};
-        return read(f.body, part);
-      }
+        return each_field(f.body, [&](const field& inner) {
+          if (inner.number == 1) join_first(t.inner, inner);
+        });
       case 5: return is(type_kind::map);
       case 7: return is(type_kind::opaque);
       case 8: return is(type_kind::sparse_tensor);
       default: return;
     }
-  }
-  void add(tensor_part& t, const field& f) {
-    if (f.number == 1) t.of.element = integer(f);
-    if (f.number != 2) return;
-    t.of.has_shape = true;
-    shape_part part{t.of};
-    take(part, f);
-  }
-  void add(inner_part& t, const field& f) {
-    if (f.number == t.number) join_first(t.of.inner, f);
-  }
-  void add(shape_part& s, const field& f) {
-    if (f.number == 1) take(s.of.shape, f);
   }
   void add(dimension& d, const field& f) {
     if (f.number == 1) d = {integer(f), {}};
