@@ -37,14 +37,19 @@ void complete(const fit_question& q, fit_point& p, bytes arena, bytes lower_boun
   p.fits = p.total <= q.memory;
 }
 
+plan::plan planned(const fit_question& q, const problem_file& file) {
+  auto answer = plan::solve(file.problem, q.options);
+  if (!answer) throw input_error(q.path, answer.error().what);
+  return *std::move(answer);
+}
+
 fit_point of_model(const fit_question& q, std::int64_t value) {
   dimensions said = q.dimensions;
   said[q.dimension] = value;
   const program made = lower(read_onnx(q.path, said));
   const problem_file file =
       problem_of_graph(q.path, made.graph, rules::host(), [&made](value_id v) { return made.graph[v].name; });
-  auto answer = plan::solve(file.problem, q.options);
-  if (!answer) throw input_error(q.path, answer.error().what);
+  const plan::plan answer = planned(q, file);
   fit_point p{.value = value};
   for (const program::constant& c : made.constants) {
     p.weights = sum_within(q, p.weights, align_up(made.graph[c.value].size, block_alignment));
@@ -53,7 +58,7 @@ fit_point of_model(const fit_question& q, std::int64_t value) {
     if (v.kind == value_kind::state) p.states = sum_within(q, p.states, v.size);
   }
   p.workspace = largest_workspace(made);
-  complete(q, p, answer->arena(), answer->lower_bound());
+  complete(q, p, answer.arena(), answer.lower_bound());
   return p;
 }
 
@@ -62,10 +67,9 @@ fit_point of_tflite(const fit_question& q, const std::string& text, std::int64_t
   dimensions said = q.dimensions;
   said[q.dimension] = value;
   const problem_file file = read_tflite(q.path, text, said);
-  auto answer = plan::solve(file.problem, q.options);
-  if (!answer) throw input_error(q.path, answer.error().what);
+  const plan::plan answer = planned(q, file);
   fit_point p{.value = value, .weights = text.size()};
-  complete(q, p, answer->arena(), answer->lower_bound());
+  complete(q, p, answer.arena(), answer.lower_bound());
   return p;
 }
 

@@ -41,16 +41,12 @@ class flatbuffer {
   }
   [[nodiscard]] std::vector<std::int32_t> numbers(place table, unsigned field) {
     const place at = reference(table, field);
-    std::vector<std::int32_t> out(at == 0 ? 0 : spend(length(at, 4)));
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = read<std::int32_t>(at + 4 + 4 * i);
-    return out;
+    return numbers_at(at, at == 0 ? 0 : spend(length(at, 4)));
   }
   // Numbers of 32 bits in a vector of bytes; what is left at its end is no number.
   [[nodiscard]] std::vector<std::int32_t> words(place table, unsigned field) {
     const place at = reference(table, field);
-    std::vector<std::int32_t> out(at == 0 ? 0 : spend(length(at, 1)) / 4);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = read<std::int32_t>(at + 4 + 4 * i);
-    return out;
+    return numbers_at(at, at == 0 ? 0 : spend(length(at, 1)) / 4);
   }
   [[nodiscard]] std::vector<place> tables(place table, unsigned field) {
     const place at = reference(table, field);
@@ -81,6 +77,11 @@ class flatbuffer {
   }
 
  private:
+  [[nodiscard]] std::vector<std::int32_t> numbers_at(place vector, std::size_t count) const {
+    std::vector<std::int32_t> out(count);
+    for (std::size_t i = 0; i < count; ++i) out[i] = read<std::int32_t>(vector + 4 + 4 * i);
+    return out;
+  }
   [[noreturn]] void broken() const { fail("a broken or truncated TFLite model"); }
 
   template <class Number>

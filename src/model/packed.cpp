@@ -13,58 +13,101 @@ namespace berth::model {
 namespace {
 
 constexpr char problem_mark = 'P', plan_mark = 'A';
-constexpr std::uint64_t packed_version = 2;  // of plans; problems without dimensions and moves are those of version 1
 constexpr std::uint64_t plain = 0, with_more = 2;  // what follows the fields of a plain problem; 1 was another layout
 
+// The bytes of a plain problem are those of version 1, so that stored plans keep their keys.
 constexpr std::uint64_t version_of(char mark) {
-  return mark == problem_mark ? 1 : packed_version;
+  return mark == problem_mark ? 1 : 2;
 }
 
+// The writer and the reader take the same calls: fields() below says which fields a type has, for both directions.
 class packed_writer {
  public:
+  template <class T>
+  using field = const T&;
+
   explicit packed_writer(char mark, bool names = true) : names_{names} {
     out += mark;
-    number(version_of(mark));
+    one(version_of(mark));
   }
-  void number(std::uint64_t n) {
-    for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
-    out += static_cast<char>(n);
+  template <class... Fields>
+  void operator()(const Fields&... all) {
+    (one(all), ...);
   }
-  void time(plan::tick t) { number((static_cast<std::uint64_t>(t) << 1) ^ static_cast<std::uint64_t>(t >> 63)); }
-  void real(double d) { number(std::bit_cast<std::uint64_t>(d)); }
-  void text(std::string_view s) {
-    number(s.size());
-    out += s;
+  void path(const std::string& s) { one(s); }
+  template <class Kind>
+  void kind(const Kind& k, Kind, const char*) {
+    one(static_cast<std::uint64_t>(k));
   }
-  void name(std::string_view s) { text(names_ ? s : std::string_view{}); }
-  void flag(bool f) { number(f ? 1 : 0); }
-  template <class T>
-  void maybe(const std::optional<T>& n) {
-    flag(n.has_value());
-    if (n) number(*n);
-  }
-  template <class List, class Each>
-  void list(const List& items, Each each) {
-    number(items.size());
-    for (const auto& item : items) each(item);
-  }
-  void pairs(const std::vector<plan::pair>& all) {
-    list(all, [this](const plan::pair& p) { number(p.a), number(p.b); });
-  }
+
+  void require(bool, const char*) {}
 
   std::string out;
 
  private:
+  void one(std::uint64_t n) {
+    for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
+    out += static_cast<char>(n);
+  }
+  void one(index n) { one(std::uint64_t{n}); }
+  void one(bool f) { one(std::uint64_t{f}); }
+  void one(plan::tick t) { one((static_cast<std::uint64_t>(t) << 1) ^ static_cast<std::uint64_t>(t >> 63)); }
+  void one(double d) { one(std::bit_cast<std::uint64_t>(d)); }
+  void one(const std::string& s) {
+    const std::string_view text = names_ ? std::string_view{s} : std::string_view{};
+    one(std::uint64_t{text.size()});
+    out += text;
+  }
+  template <class T>
+  void one(const std::optional<T>& o) {
+    one(o.has_value());
+    if (o) one(*o);
+  }
+  template <class T>
+  void one(const std::vector<T>& all) {
+    one(std::uint64_t{all.size()});
+    for (const T& each : all) one(each);
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  void one(const T& all) { fields(*this, all); }
+
   bool names_;
 };
 
 class packed_reader {
  public:
+  template <class T>
+  using field = T&;
+
   packed_reader(std::string_view from, char mark, const char* what) : left_{from}, what_{what} {
     if (left_.empty() || left_.front() != mark) fail("not one");
     left_.remove_prefix(1);
     if (number() != version_of(mark)) fail("of another version of berth");
   }
+  template <class... Fields>
+  void operator()(Fields&... all) {
+    (one(all), ...);
+  }
+  void path(std::string& s) {
+    s = left_.substr(0, count(s));
+    left_.remove_prefix(s.size());
+  }
+  template <class Kind>
+  void kind(Kind& k, Kind last, const char* none) {
+    const std::uint64_t n = number();
+    if (n > static_cast<std::uint64_t>(last)) fail(none);
+    k = static_cast<Kind>(n);
+  }
+  void require(bool right, const char* why) {
+    if (!right) fail(why);
+  }
+  void end() {
+    if (!left_.empty()) fail("longer than it says");
+  }
+  [[noreturn]] void fail(const char* why) const { throw packed_error{std::string{"packed "} + what_ + ": " + why}; }
+
+ private:
   [[nodiscard]] std::uint64_t number() {
     std::uint64_t n = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -77,190 +120,164 @@ class packed_reader {
     }
     fail("a number above 64 bits");
   }
-  [[nodiscard]] index place() {
-    const std::uint64_t n = number();
-    if (n > ~index{0}) fail("an index above 32 bits");
-    return static_cast<index>(n);
-  }
-  [[nodiscard]] plan::tick time() {
-    const std::uint64_t n = number();
-    return static_cast<plan::tick>((n >> 1) ^ (~(n & 1) + 1));
-  }
-  [[nodiscard]] double real() { return std::bit_cast<double>(number()); }
-  [[nodiscard]] std::string text() {
-    const std::size_t length = count();
-    std::string s{left_.substr(0, length)};
-    left_.remove_prefix(length);
-    return s;
-  }
-  // Reads a text that Python has as a str.
-  [[nodiscard]] std::string name() {
-    std::string s = text();
-    if (as_utf8(s) != s) fail("a text that is not UTF-8");
-    return s;
-  }
-  [[nodiscard]] bool flag() {
-    const std::uint64_t n = number();
-    if (n > 1) fail("neither yes nor no");
-    return n == 1;
-  }
-  [[nodiscard]] std::optional<bytes> maybe() { return flag() ? std::optional{number()} : std::nullopt; }
   // Items are a byte long at least, so a length cannot claim more items than bytes are left.
-  [[nodiscard]] std::size_t count() {
+  template <class List>
+  [[nodiscard]] std::size_t count(const List&) {
     const std::uint64_t n = number();
     if (n > left_.size()) fail("cut off");
     return static_cast<std::size_t>(n);
   }
-  template <class Each>
-  [[nodiscard]] auto list(Each each) {
-    std::vector<std::invoke_result_t<Each>> items;
-    const std::size_t n = count();
-    items.reserve(n);
-    for (std::size_t i = 0; i < n; ++i) items.push_back(each());
-    return items;
+  void one(std::uint64_t& n) { n = number(); }
+  void one(index& i) {
+    const std::uint64_t n = number();
+    if (n > ~index{0}) fail("an index above 32 bits");
+    i = static_cast<index>(n);
   }
-  [[nodiscard]] std::vector<plan::pair> pairs() {
-    return list([this] {
-      const index a = place();
-      return plan::pair{a, place()};
-    });
+  void one(bool& f) {
+    const std::uint64_t n = number();
+    if (n > 1) fail("neither yes nor no");
+    f = n == 1;
   }
-  [[nodiscard]] std::vector<index> places() {
-    return list([this] { return place(); });
+  void one(plan::tick& t) {
+    const std::uint64_t n = number();
+    t = static_cast<plan::tick>((n >> 1) ^ (~(n & 1) + 1));
   }
-  void end() {
-    if (!left_.empty()) fail("longer than it says");
+  void one(double& d) { d = std::bit_cast<double>(number()); }
+  // A text that Python has as a str.
+  void one(std::string& s) {
+    path(s);
+    if (as_utf8(s) != s) fail("a text that is not UTF-8");
   }
-  [[noreturn]] void fail(const char* why) const { throw packed_error{std::string{"packed "} + what_ + ": " + why}; }
+  template <class T>
+  void one(std::optional<T>& o) {
+    bool there = false;
+    one(there);
+    if (there) one(o.emplace());
+  }
+  template <class T>
+  void one(std::vector<T>& all) {
+    const std::size_t n = count(all);
+    all.reserve(n);
+    for (std::size_t i = 0; i < n; ++i) one(all.emplace_back());
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  void one(T& all) { fields(*this, all); }
 
- private:
   std::string_view left_;
   const char* what_;
 };
+
+template <class A>
+void fields(A& a, typename A::template field<plan::interval> i) {
+  a(i.lower, i.upper);
+}
+template <class A>
+void fields(A& a, typename A::template field<std::pair<bytes, bytes>> range) {
+  a(range.first, range.second);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::pair> p) {
+  a(p.a, p.b);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::reuse_penalty> p) {
+  a(p.a, p.b, p.weight);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::memory> m) {
+  a(m.name, m.capacity, m.alignment, m.reserved, m.cost);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::size_term> t) {
+  a(t.factor, t.dimensions);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::dimension> d) {
+  a(d.name, d.least, d.most);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::use> u) {
+  a(u.at, u.touched, u.write, u.memory);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::step> s) {
+  a(s.at, s.duration);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::link> l) {
+  a(l.from, l.to, l.bandwidth, l.latency);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::stay> s) {
+  a(s.buffer, s.memory, s.live, s.ready);
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::move> m) {
+  a(m.buffer, m.from, m.to, m.during, m.begin, m.done);
+}
 
 // Flags of the rarer fields of a buffer that follow.
 constexpr std::uint64_t has_lifetimes = 1, has_alignment = 2, has_granularity = 4, has_tail_pad = 8, has_offset = 16,
                         has_hint = 32, has_group = 64, has_memories = 128, has_terms = 256, has_uses = 512;
 
-void put(packed_writer& w, const std::vector<plan::size_term>& sum) {
-  w.list(sum, [&w](const plan::size_term& t) {
-    w.number(t.factor);
-    w.list(t.dimensions, [&w](index d) { w.number(d); });
-  });
+// Takes the value of a field whose flag says that it is there.
+template <class A, class Optional>
+void flagged(A& a, Optional& field) {
+  if constexpr (std::is_const_v<Optional>)
+    a(*field);
+  else
+    a(field.emplace());
+}
+template <class A>
+void fields(A& a, typename A::template field<plan::buffer> b) {
+  std::uint64_t has = (b.lifetimes.empty() ? 0 : has_lifetimes) | (b.alignment != 0 ? has_alignment : 0) |
+                      (b.granularity != 0 ? has_granularity : 0) | (b.tail_pad ? has_tail_pad : 0) |
+                      (b.offset ? has_offset : 0) | (b.hint ? has_hint : 0) | (b.alias_group ? has_group : 0) |
+                      (b.memories.empty() ? 0 : has_memories) | (b.terms.empty() ? 0 : has_terms) |
+                      (b.uses.empty() ? 0 : has_uses);
+  a(b.name, b.size, has, b.live);
+  if (has & has_lifetimes) a(b.lifetimes);
+  if (has & has_alignment) a(b.alignment);
+  if (has & has_granularity) a(b.granularity);
+  if (has & has_tail_pad) flagged(a, b.tail_pad);
+  if (has & has_offset) flagged(a, b.offset);
+  if (has & has_hint) flagged(a, b.hint);
+  if (has & has_group) flagged(a, b.alias_group);
+  if (has & has_memories) a(b.memories);
+  if (has & has_terms) a(b.terms);
+  if (has & has_uses) a(b.uses);
 }
 
-void put(packed_writer& w, const plan::buffer& b) {
-  w.name(b.name);
-  w.number(b.size);
-  w.number((b.lifetimes.empty() ? 0 : has_lifetimes) | (b.alignment != 0 ? has_alignment : 0) |
-           (b.granularity != 0 ? has_granularity : 0) | (b.tail_pad ? has_tail_pad : 0) | (b.offset ? has_offset : 0) |
-           (b.hint ? has_hint : 0) | (b.alias_group ? has_group : 0) | (b.memories.empty() ? 0 : has_memories) |
-           (b.terms.empty() ? 0 : has_terms) | (b.uses.empty() ? 0 : has_uses));
-  w.time(b.live.lower);
-  w.time(b.live.upper);
-  if (!b.lifetimes.empty()) {
-    w.list(b.lifetimes, [&w](const plan::interval& i) { w.time(i.lower), w.time(i.upper); });
+template <class A>
+void fields(A& a, typename A::template field<problem_file> file) {
+  auto& p = file.problem;
+  a.path(file.path);
+  a(file.rules, file.numeric_ids, p.alignment, p.granularity, p.tail_pad, p.capacity, p.max_slab);
+  a(p.buffers, p.memories, p.conflicts, p.separations, p.reuse_penalties);
+  std::uint64_t more = p.dimensions.empty() && !p.has_traffic() ? plain : with_more;
+  a(more);
+  a.require(more == plain || more == with_more, "of another version of berth");
+  if (more == with_more) a(p.dimensions, p.steps, p.links);
+  a(file.lines, file.taken_over);
+}
+
+template <class A>
+void fields(A& a, typename A::template field<plan::argument> g) {
+  a.kind(g.kind, plan::argument::kind::search, "there is no such argument");
+  a(g.bound, g.memory, g.at, g.buffers, g.step);
+}
+template <class A>
+void plan_fields(A& a, typename A::template field<plan::plan> p, typename A::template field<plan_texts> texts) {
+  a.kind(p.status, plan::status::unknown, "there is no such status");
+  a(p.arena_bytes, p.lower_bound_bytes, p.work, p.deadline_hit, p.reuse_penalty, p.cost, p.cost_bound, texts.solver,
+    texts.reason);
+  a(p.culprit, p.number, p.offsets, p.memory_of, p.slab_of, p.proof);
+  bool more = !p.order.empty() || !p.stays.empty();
+  a(more);
+  if (more) {
+    a(p.order, p.first_support, p.supports, p.stays, p.moves, p.access, p.stall, p.copied, p.unmoved);
   }
-  if (b.alignment != 0) w.number(b.alignment);
-  if (b.granularity != 0) w.number(b.granularity);
-  if (b.tail_pad) w.number(*b.tail_pad);
-  if (b.offset) w.number(*b.offset);
-  if (b.hint) w.number(*b.hint);
-  if (b.alias_group) w.number(*b.alias_group);
-  if (!b.memories.empty()) w.list(b.memories, [&w](index m) { w.number(m); });
-  if (!b.terms.empty()) put(w, b.terms);
-  if (!b.uses.empty()) {
-    w.list(b.uses, [&w](const plan::use& u) {
-      w.time(u.at);
-      w.real(u.touched);
-      w.flag(u.write);
-      w.maybe(u.memory);
-    });
-  }
-}
-
-plan::interval read_interval(packed_reader& r) {
-  const plan::tick lower = r.time();
-  return {lower, r.time()};
-}
-
-plan::size_term read_term(packed_reader& r) {
-  plan::size_term t;
-  t.factor = r.number();
-  t.dimensions = r.places();
-  return t;
-}
-
-plan::use read_use(packed_reader& r) {
-  plan::use u;
-  u.at = r.time();
-  u.touched = r.real();
-  u.write = r.flag();
-  if (r.flag()) u.memory = r.place();
-  return u;
-}
-
-plan::buffer read_buffer(packed_reader& r) {
-  plan::buffer b;
-  b.name = r.name();
-  b.size = r.number();
-  const std::uint64_t has = r.number();
-  b.live = read_interval(r);
-  if (has & has_lifetimes) b.lifetimes = r.list([&r] { return read_interval(r); });
-  if (has & has_alignment) b.alignment = r.number();
-  if (has & has_granularity) b.granularity = r.number();
-  if (has & has_tail_pad) b.tail_pad = r.number();
-  if (has & has_offset) b.offset = r.number();
-  if (has & has_hint) b.hint = r.number();
-  if (has & has_group) b.alias_group = r.place();
-  if (has & has_memories) b.memories = r.places();
-  if (has & has_terms) b.terms = r.list([&r] { return read_term(r); });
-  if (has & has_uses) b.uses = r.list([&r] { return read_use(r); });
-  return b;
-}
-
-void put(packed_writer& w, const plan::memory& m) {
-  w.name(m.name);
-  w.maybe(m.capacity);
-  w.number(m.alignment);
-  w.list(m.reserved, [&w](const auto& range) { w.number(range.first), w.number(range.second); });
-  w.real(m.cost);
-}
-
-plan::memory read_memory(packed_reader& r) {
-  plan::memory m;
-  m.name = r.name();
-  m.capacity = r.maybe();
-  m.alignment = r.number();
-  m.reserved = r.list([&r] {
-    const bytes low = r.number();
-    return std::pair{low, r.number()};
-  });
-  m.cost = r.real();
-  return m;
-}
-
-// Reads what a plain problem does not have.
-void read_more(packed_reader& r, plan::problem& p) {
-  p.dimensions = r.list([&r] {
-    plan::dimension d;
-    d.name = r.name();
-    d.least = r.number();
-    d.most = r.number();
-    return d;
-  });
-  p.steps = r.list([&r] {
-    const plan::tick at = r.time();
-    return plan::step{at, r.real()};
-  });
-  p.links = r.list([&r] {
-    plan::link l;
-    l.from = r.place();
-    l.to = r.place();
-    l.bandwidth = r.real();
-    l.latency = r.real();
-    return l;
-  });
 }
 
 // Checks what readers of files ensure: names stand behind every index, also in errors of an invalid problem.
@@ -300,36 +317,16 @@ void require_sizes(const packed_reader& r, const problem_file& file) {
 }  // namespace
 
 std::string pack(const problem_file& file, bool names) {
-  const plan::problem& p = file.problem;
   packed_writer w{problem_mark, names};
-  w.name(file.path);
-  w.name(file.rules);
-  w.flag(names && file.numeric_ids);
-  w.number(p.alignment);
-  w.number(p.granularity);
-  w.number(p.tail_pad);
-  w.maybe(p.capacity);
-  w.maybe(p.max_slab);
-  w.list(p.buffers, [&w](const plan::buffer& b) { put(w, b); });
-  w.list(p.memories, [&w](const plan::memory& m) { put(w, m); });
-  w.flag(p.conflicts.has_value());
-  if (p.conflicts) w.pairs(*p.conflicts);
-  w.pairs(p.separations);
-  w.list(p.reuse_penalties, [&w](const plan::reuse_penalty& e) { w.number(e.a), w.number(e.b), w.real(e.weight); });
-  const bool more = !p.dimensions.empty() || p.has_traffic();
-  w.number(more ? with_more : plain);
-  if (more) {
-    w.list(p.dimensions, [&w](const plan::dimension& d) { w.name(d.name), w.number(d.least), w.number(d.most); });
-    w.list(p.steps, [&w](const plan::step& s) { w.time(s.at), w.real(s.duration); });
-    w.list(p.links, [&w](const plan::link& l) {
-      w.number(l.from);
-      w.number(l.to);
-      w.real(l.bandwidth);
-      w.real(l.latency);
-    });
+  if (names) {
+    w(file);
+  } else {
+    problem_file bare = file;
+    bare.numeric_ids = false;
+    bare.lines.clear();
+    bare.taken_over.clear();
+    w(bare);
   }
-  w.list(names ? file.lines : std::vector<std::uint32_t>{}, [&w](std::uint32_t line) { w.number(line); });
-  w.list(names ? file.taken_over : std::vector<bytes>{}, [&w](bytes size) { w.number(size); });
   return std::move(w.out);
 }
 
@@ -345,7 +342,7 @@ ordered in_its_own_order(const problem_file& file) {
   what.reserve(from.buffers.size());
   for (index b = 0; b < from.buffers.size(); ++b) {
     packed_writer w{problem_mark, false};
-    put(w, from.buffers[b]);
+    w(from.buffers[b]);
     what.push_back(std::move(w.out));
   }
   std::vector<index> order(from.buffers.size());
@@ -428,162 +425,25 @@ plan::plan renumbered(const plan::plan& answer, const std::vector<index>& to) {
 problem_file unpack_problem(std::string_view packed) {
   packed_reader r{packed, problem_mark, "problem"};
   problem_file file;
-  plan::problem& p = file.problem;
-  file.path = r.text();
-  file.rules = r.name();
-  file.numeric_ids = r.flag();
-  p.alignment = r.number();
-  p.granularity = r.number();
-  p.tail_pad = r.number();
-  p.capacity = r.maybe();
-  p.max_slab = r.maybe();
-  p.buffers = r.list([&r] { return read_buffer(r); });
-  p.memories = r.list([&r] { return read_memory(r); });
-  if (r.flag()) p.conflicts = r.pairs();
-  p.separations = r.pairs();
-  p.reuse_penalties = r.list([&r] {
-    plan::reuse_penalty e;
-    e.a = r.place();
-    e.b = r.place();
-    e.weight = r.real();
-    return e;
-  });
-  const std::uint64_t kind = r.number();
-  if (kind != plain && kind != with_more) r.fail("of another version of berth");
-  if (kind == with_more) read_more(r, p);
-  file.lines = r.places();
-  file.taken_over = r.list([&r] { return r.number(); });
+  r(file);
   r.end();
   require_indices(r, file);
   require_sizes(r, file);
   return file;
 }
 
-namespace {
-
-void put_more(packed_writer& w, const plan::plan& a) {
-  const auto number = [&w](std::uint32_t n) { w.number(n); };
-  w.list(a.order, number);
-  w.list(a.first_support, number);
-  w.list(a.supports, number);
-  w.list(a.stays, [&w](const plan::stay& s) {
-    w.number(s.buffer);
-    w.number(s.memory);
-    w.time(s.live.lower);
-    w.time(s.live.upper);
-    w.time(s.ready);
-  });
-  w.list(a.moves, [&w](const plan::move& m) {
-    w.number(m.buffer);
-    w.number(m.from);
-    w.number(m.to);
-    w.time(m.during.lower);
-    w.time(m.during.upper);
-    w.real(m.begin);
-    w.real(m.done);
-  });
-  w.real(a.access);
-  w.real(a.stall);
-  w.number(a.copied);
-  w.flag(a.unmoved.has_value());
-  if (a.unmoved) w.real(*a.unmoved);
-}
-
-void read_more(packed_reader& r, plan::plan& a) {
-  a.order = r.places();
-  a.first_support = r.places();
-  a.supports = r.places();
-  a.stays = r.list([&r] {
-    plan::stay s;
-    s.buffer = r.place();
-    s.memory = r.place();
-    s.live = read_interval(r);
-    s.ready = r.time();
-    return s;
-  });
-  a.moves = r.list([&r] {
-    plan::move m;
-    m.buffer = r.place();
-    m.from = r.place();
-    m.to = r.place();
-    m.during = read_interval(r);
-    m.begin = r.real();
-    m.done = r.real();
-    return m;
-  });
-  a.access = r.real();
-  a.stall = r.real();
-  a.copied = r.number();
-  if (r.flag()) a.unmoved = r.real();
-}
-
-}  // namespace
-
 std::string pack(const plan::plan& a) {
   packed_writer w{plan_mark};
-  w.number(static_cast<std::uint64_t>(a.status));
-  w.number(a.arena_bytes);
-  w.number(a.lower_bound_bytes);
-  w.number(a.work);
-  w.flag(a.deadline_hit);
-  w.real(a.reuse_penalty);
-  w.real(a.cost);
-  w.real(a.cost_bound);
-  w.text(a.solver);
-  w.text(a.reason);
-  w.number(a.culprit);
-  w.number(a.number);
-  w.list(a.offsets, [&w](bytes o) { w.number(o); });
-  w.list(a.memory_of, [&w](index m) { w.number(m); });
-  w.list(a.slab_of, [&w](index s) { w.number(s); });
-  w.list(a.proof, [&w](const plan::argument& g) {
-    w.number(static_cast<std::uint64_t>(g.kind));
-    w.number(g.bound);
-    w.maybe(g.memory);
-    w.flag(g.at.has_value());
-    if (g.at) w.time(*g.at);
-    w.list(g.buffers, [&w](index b) { w.number(b); });
-    w.number(g.step);
-  });
-  const bool more = !a.order.empty() || !a.stays.empty();
-  w.flag(more);
-  if (more) put_more(w, a);
+  plan_fields(w, a, {std::string{a.solver}, std::string{a.reason}});
   return std::move(w.out);
 }
 
 plan::plan unpack_plan(const problem_file& file, std::string_view packed, plan_texts& texts) {
   packed_reader r{packed, plan_mark, "plan"};
   plan::plan a;
-  const std::uint64_t status = r.number();
-  if (status > static_cast<std::uint64_t>(plan::status::unknown)) r.fail("there is no such status");
-  a.status = static_cast<enum plan::status>(status);
-  a.arena_bytes = r.number();
-  a.lower_bound_bytes = r.number();
-  a.work = r.number();
-  a.deadline_hit = r.flag();
-  a.reuse_penalty = r.real();
-  a.cost = r.real();
-  a.cost_bound = r.real();
-  a.solver = texts.solver = r.name();
-  a.reason = texts.reason = r.name();
-  a.culprit = r.place();
-  a.number = r.number();
-  a.offsets = r.list([&r] { return r.number(); });
-  a.memory_of = r.places();
-  a.slab_of = r.places();
-  a.proof = r.list([&r] {
-    plan::argument g;
-    const std::uint64_t kind = r.number();
-    if (kind > static_cast<std::uint64_t>(plan::argument::kind::search)) r.fail("there is no such argument");
-    g.kind = static_cast<enum plan::argument::kind>(kind);
-    g.bound = r.number();
-    if (r.flag()) g.memory = r.place();
-    if (r.flag()) g.at = r.time();
-    g.buffers = r.places();
-    g.step = r.number();
-    return g;
-  });
-  if (r.flag()) read_more(r, a);
+  plan_fields(r, a, texts);
+  a.solver = texts.solver;
+  a.reason = texts.reason;
   r.end();
   const std::size_t buffers = file.problem.buffers.size();
   const std::size_t places = a.stays.empty() ? buffers : a.stays.size();

@@ -25,14 +25,14 @@ class packed_error : public std::invalid_argument {
 };
 
 // Packs the problem: with `names` also the path, ids and names of pools and dimensions; else only the fields that
-// decide the plan. Contract: no traffic, which the module does not read.
+// decide the plan.
 [[nodiscard]] std::string pack(const problem_file& file, bool names = true);
 [[nodiscard]] std::string pack(const plan::plan& answer);
 
-// Packs without names, and with the buffers in an order of their own, by their fields. Problems that differ in the
-// order of their buffers only are the same bytes. Buffers that are equal but for their pairs keep the caller's order.
-// Two orders may stay two there, and if alias groups have other numbers. order[i] is the caller's buffer that stands at
-// i.
+// Packs only the fields that decide the plan, without names, and with the buffers in an order of their own, by their
+// fields. Problems that differ in the order of their buffers only are the same bytes. Buffers that are equal but for
+// their pairs keep the caller's order. Two orders may stay two there, and if alias groups have other numbers. order[i]
+// is the caller's buffer that stands at i.
 struct ordered {
   std::string packed;
   std::vector<index> order;

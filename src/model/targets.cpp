@@ -28,166 +28,100 @@ constexpr std::string_view coral_usb =
     "Coral USB Accelerator datasheet 1.4: USB 3.1 Gen 1, 5 Gbit/s in code words of ten bits";
 constexpr std::string_view hap = "Qualcomm HAP_compute_res: an architecture supporting 8MB of VTCM";
 
+using enum holds;
+
+// Columns: name, contents, size, alignment of starts, bandwidth in GB/s, latency of a copy in ns.
+
 // One core of eight, which shares the memory of the card. 24 GB is the figure of the file; boards differ.
 constexpr std::array<target_memory, 7> ascend_310p{{
-    {.name = "l0a", .contents = holds::nothing, .size = {64 * KiB, ini_310p}, .alignment = {32}, .bandwidth = {512}},
-    {.name = "l0b", .contents = holds::nothing, .size = {64 * KiB, ini_310p}, .alignment = {32}, .bandwidth = {256}},
-    {.name = "l0c", .contents = holds::nothing, .size = {256 * KiB, ini_310p}, .alignment = {32}, .bandwidth = {256}},
-    {.name = "ub", .size = {256 * KiB, ini_310p}, .alignment = {32}, .bandwidth = {256}, .latency = {100}},
-    {.name = "l1", .size = {1 * MiB, ini_310p}, .alignment = {32}, .bandwidth = {128}, .latency = {100}},
-    {.name = "l2", .contents = holds::nothing, .size = {16 * MiB, ini_310p}, .alignment = {32}, .bandwidth = {64}},
-    {.name = "ddr",
-     .size = {24'000'000'000, ini_310p},
-     .alignment = {64, cann_malloc},
-     .bandwidth = {25.6},
-     .latency = {500}},
+    {"l0a", nothing, {64 * KiB, ini_310p}, {32}, {512}},
+    {"l0b", nothing, {64 * KiB, ini_310p}, {32}, {256}},
+    {"l0c", nothing, {256 * KiB, ini_310p}, {32}, {256}},
+    {"ub", everything, {256 * KiB, ini_310p}, {32}, {256}, {100}},
+    {"l1", everything, {1 * MiB, ini_310p}, {32}, {128}, {100}},
+    {"l2", nothing, {16 * MiB, ini_310p}, {32}, {64}},
+    {"ddr", everything, {24'000'000'000, ini_310p}, {64, cann_malloc}, {25.6}, {500}},
 }};
 
 // One cube core of 24. Rates of the file are bytes a cycle and core.
 constexpr std::array<target_memory, 7> ascend_910b{{
-    {.name = "l0a",
-     .contents = holds::nothing,
-     .size = {64 * KiB, ini_910b},
-     .alignment = {32, ini_910b},
-     .bandwidth = {947.2, ini_910b}},
-    {.name = "l0b",
-     .contents = holds::nothing,
-     .size = {64 * KiB, ini_910b},
-     .alignment = {32, ini_910b},
-     .bandwidth = {473.6}},
-    {.name = "l0c",
-     .contents = holds::nothing,
-     .size = {128 * KiB, ini_910b},
-     .alignment = {32, ini_910b},
-     .bandwidth = {473.6}},
-    {.name = "ub", .size = {192 * KiB, ini_910b}, .alignment = {32, ini_910b}, .bandwidth = {473.6}, .latency = {100}},
-    {.name = "l1", .size = {512 * KiB, ini_910b}, .alignment = {32, ini_910b}, .bandwidth = {236.8}, .latency = {100}},
-    {.name = "l2",
-     .contents = holds::nothing,
-     .size = {192 * MiB, ini_910b},
-     .alignment = {32},
-     .bandwidth = {203.5, ini_910b}},
-    {.name = "hbm",
-     .size = {64 * GiB, ini_910b},
-     .alignment = {64, cann_malloc},
-     .bandwidth = {59.2, ini_910b},
-     .latency = {500}},
+    {"l0a", nothing, {64 * KiB, ini_910b}, {32, ini_910b}, {947.2, ini_910b}},
+    {"l0b", nothing, {64 * KiB, ini_910b}, {32, ini_910b}, {473.6}},
+    {"l0c", nothing, {128 * KiB, ini_910b}, {32, ini_910b}, {473.6}},
+    {"ub", everything, {192 * KiB, ini_910b}, {32, ini_910b}, {473.6}, {100}},
+    {"l1", everything, {512 * KiB, ini_910b}, {32, ini_910b}, {236.8}, {100}},
+    {"l2", nothing, {192 * MiB, ini_910b}, {32}, {203.5, ini_910b}},
+    {"hbm", everything, {64 * GiB, ini_910b}, {64, cann_malloc}, {59.2, ini_910b}, {500}},
 }};
 
 constexpr std::array<target_memory, 2> gpu_h100{{
-    {.name = "hbm", .size = {80'000'000'000, dcgm}, .alignment = {256}, .bandwidth = {3350, triton}, .latency = {500}},
-    {.name = "pinned", .size = {64 * GiB}, .alignment = {256}, .bandwidth = {64, scaleway}, .latency = {2000}},
+    {"hbm", everything, {80'000'000'000, dcgm}, {256}, {3350, triton}, {500}},
+    {"pinned", everything, {64 * GiB}, {256}, {64, scaleway}, {2000}},
 }};
 
 // Section Ethos_U55_High_End_Embedded: 500 MHz.
 constexpr std::array<target_memory, 2> ethos_u55{{
-    {.name = "sram", .size = {2 * MiB}, .alignment = {16, tflm}, .bandwidth = {4, vela}, .latency = {64, vela}},
-    {.name = "flash",
-     .contents = holds::weights,
-     .size = {16 * MiB},
-     .alignment = {16, tflm},
-     .bandwidth = {0.5, vela},
-     .latency = {128, vela}},
+    {"sram", everything, {2 * MiB}, {16, tflm}, {4, vela}, {64, vela}},
+    {"flash", weights, {16 * MiB}, {16, tflm}, {0.5, vela}, {128, vela}},
 }};
 
 // Section Ethos_U55_Deep_Embedded: 200 MHz.
 constexpr std::array<target_memory, 2> ethos_u55_deep{{
-    {.name = "sram", .size = {512 * KiB}, .alignment = {16, tflm}, .bandwidth = {1.6, vela}, .latency = {160, vela}},
-    {.name = "flash",
-     .contents = holds::weights,
-     .size = {16 * MiB},
-     .alignment = {16, tflm},
-     .bandwidth = {0.1, vela},
-     .latency = {320, vela}},
+    {"sram", everything, {512 * KiB}, {16, tflm}, {1.6, vela}, {160, vela}},
+    {"flash", weights, {16 * MiB}, {16, tflm}, {0.1, vela}, {320, vela}},
 }};
 
 // Sections Ethos_U65_High_End (1 GHz) and Dedicated_Sram_384KB.
 constexpr std::array<target_memory, 2> ethos_u65{{
-    {.name = "sram",
-     .size = {384 * KiB, vela},
-     .alignment = {16, tflm},
-     .bandwidth = {16, vela},
-     .latency = {32, vela}},
-    {.name = "dram", .size = {1 * GiB}, .alignment = {16, tflm}, .bandwidth = {3.75, vela}, .latency = {500, vela}},
+    {"sram", everything, {384 * KiB, vela}, {16, tflm}, {16, vela}, {32, vela}},
+    {"dram", everything, {1 * GiB}, {16, tflm}, {3.75, vela}, {500, vela}},
 }};
 
 // Sections Ethos_U85_SYS_DRAM_High (1 GHz) and Dedicated_Sram_512KB.
 constexpr std::array<target_memory, 2> ethos_u85{{
-    {.name = "sram",
-     .size = {512 * KiB, vela},
-     .alignment = {16, tflm},
-     .bandwidth = {64, vela},
-     .latency = {32, vela}},
-    {.name = "dram", .size = {1 * GiB}, .alignment = {16, tflm}, .bandwidth = {24, vela}, .latency = {500, vela}},
+    {"sram", everything, {512 * KiB, vela}, {16, tflm}, {64, vela}, {32, vela}},
+    {"dram", everything, {1 * GiB}, {16, tflm}, {24, vela}, {500, vela}},
 }};
 
 // DTCM: eight bytes a cycle at 480 MHz. AXI: eight bytes at 240 MHz. SDRAM: 32 bits at 100 MHz.
 constexpr std::array<target_memory, 4> stm32h743{{
-    {.name = "dtcm", .size = {128 * KiB, zephyr_h743}, .alignment = {16, tflm}, .bandwidth = {3.84}, .latency = {50}},
-    {.name = "axi_sram",
-     .size = {512 * KiB, zephyr_h743},
-     .alignment = {16, tflm},
-     .bandwidth = {1.92},
-     .latency = {50}},
-    {.name = "flash",
-     .contents = holds::weights,
-     .size = {2 * MiB, h743_overview},
-     .alignment = {16, tflm},
-     .bandwidth = {0.5},
-     .latency = {100}},
-    {.name = "sdram", .size = {32 * MiB}, .alignment = {16, tflm}, .bandwidth = {0.4}, .latency = {150}},
+    {"dtcm", everything, {128 * KiB, zephyr_h743}, {16, tflm}, {3.84}, {50}},
+    {"axi_sram", everything, {512 * KiB, zephyr_h743}, {16, tflm}, {1.92}, {50}},
+    {"flash", weights, {2 * MiB, h743_overview}, {16, tflm}, {0.5}, {100}},
+    {"sdram", everything, {32 * MiB}, {16, tflm}, {0.4}, {150}},
 }};
 
 // SRAM: four bytes a cycle at 240 MHz. PSRAM: eight lines at 80 MHz, both edges.
 constexpr std::array<target_memory, 3> esp32s3{{
-    {.name = "sram", .size = {512 * KiB, esp32s3_page}, .alignment = {16, tflm}, .bandwidth = {0.96}, .latency = {50}},
-    {.name = "psram", .size = {8 * MiB}, .alignment = {16, tflm}, .bandwidth = {0.16}, .latency = {500}},
-    {.name = "flash",
-     .contents = holds::weights,
-     .size = {16 * MiB},
-     .alignment = {16, tflm},
-     .bandwidth = {0.08},
-     .latency = {500}},
+    {"sram", everything, {512 * KiB, esp32s3_page}, {16, tflm}, {0.96}, {50}},
+    {"psram", everything, {8 * MiB}, {16, tflm}, {0.16}, {500}},
+    {"flash", weights, {16 * MiB}, {16, tflm}, {0.08}, {500}},
 }};
 
 // SRAM: four bytes a cycle at 150 MHz. QSPI: four lines at 75 MHz. The two scratch banks of 4 KiB hold stacks.
 constexpr std::array<target_memory, 3> rp2350{{
-    {.name = "sram", .size = {512 * KiB, pico_sdk}, .alignment = {16, tflm}, .bandwidth = {0.6}, .latency = {50}},
-    {.name = "psram", .size = {8 * MiB}, .alignment = {16, tflm}, .bandwidth = {0.0375}, .latency = {500}},
-    {.name = "flash",
-     .contents = holds::weights,
-     .size = {16 * MiB},
-     .alignment = {16, tflm},
-     .bandwidth = {0.0375},
-     .latency = {500}},
+    {"sram", everything, {512 * KiB, pico_sdk}, {16, tflm}, {0.6}, {50}},
+    {"psram", everything, {8 * MiB}, {16, tflm}, {0.0375}, {500}},
+    {"flash", weights, {16 * MiB}, {16, tflm}, {0.0375}, {500}},
 }};
 
 // DTCM: eight bytes a cycle at 996 MHz. OCRAM: eight bytes at 240 MHz. SDRAM: 16 bits at 200 MHz.
 constexpr std::array<target_memory, 4> imxrt1170{{
-    {.name = "dtcm",
-     .size = {256 * KiB, zephyr_rt1170},
-     .alignment = {16, tflm},
-     .bandwidth = {7.968},
-     .latency = {50}},
-    {.name = "ocram", .size = {1 * MiB}, .alignment = {16, tflm}, .bandwidth = {1.92}, .latency = {50}},
-    {.name = "sdram", .size = {64 * MiB}, .alignment = {16, tflm}, .bandwidth = {0.4}, .latency = {150}},
-    {.name = "flash",
-     .contents = holds::weights,
-     .size = {16 * MiB},
-     .alignment = {16, tflm},
-     .bandwidth = {0.133},
-     .latency = {500}},
+    {"dtcm", everything, {256 * KiB, zephyr_rt1170}, {16, tflm}, {7.968}, {50}},
+    {"ocram", everything, {1 * MiB}, {16, tflm}, {1.92}, {50}},
+    {"sdram", everything, {64 * MiB}, {16, tflm}, {0.4}, {150}},
+    {"flash", weights, {16 * MiB}, {16, tflm}, {0.133}, {500}},
 }};
 
 constexpr std::array<target_memory, 2> hexagon{{
-    {.name = "vtcm", .size = {8 * MiB, hap}, .alignment = {128}, .bandwidth = {500}, .latency = {100}},
-    {.name = "ddr", .size = {8 * GiB}, .alignment = {128}, .bandwidth = {60}, .latency = {300}},
+    {"vtcm", everything, {8 * MiB, hap}, {128}, {500}, {100}},
+    {"ddr", everything, {8 * GiB}, {128}, {60}, {300}},
 }};
 
 // The host's memory through USB 3.0.
 constexpr std::array<target_memory, 2> coral{{
-    {.name = "sram", .size = {8 * MiB}, .alignment = {64}, .bandwidth = {32}, .latency = {100}},
-    {.name = "host", .size = {4 * GiB}, .alignment = {64}, .bandwidth = {0.5, coral_usb}, .latency = {20000}},
+    {"sram", everything, {8 * MiB}, {64}, {32}, {100}},
+    {"host", everything, {4 * GiB}, {64}, {0.5, coral_usb}, {20000}},
 }};
 
 constexpr std::array<target, 13> all{{

@@ -35,17 +35,10 @@ tensor_type spread_out(tensor_type t, std::int64_t& first) {
 
 // Puts row-major values at the places of the type's strides.
 void lay_out_values(const tensor_type& t, const std::vector<double>& values, std::byte* first) {
-  const strides by = strides_of(t);
-  std::vector<std::int64_t> at(t.shape.size(), 0);
-  for (const double v : values) {
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * by[d];
-    write(t.type, first + offset, v);
-    for (std::size_t d = at.size(); d-- > 0;) {
-      if (++at[d] < t.shape[d]) break;
-      at[d] = 0;
-    }
-  }
+  const nest both{t.shape, {row_major(t.shape, element::f64), strides_of(t)}};
+  auto* const from = reinterpret_cast<std::byte*>(const_cast<double*>(values.data()));
+  both.each(std::array<std::byte*, 2>{from, first},
+            [&](const nest::point& here) { write(t.type, here[1], read(element::f64, here[0])); });
 }
 
 struct judged {

@@ -18,7 +18,7 @@
 #include "berth/op/operator.hpp"
 #include "core/environment.hpp"
 #include "op/library_kernel.hpp"
-#include "op/plain/nest.hpp"
+#include "op/plain/plain.hpp"
 
 namespace berth::op {
 
@@ -139,22 +139,6 @@ bool all_at_least(const std::byte* row, std::int64_t stride, std::int64_t count,
   return true;
 }
 
-void fill_row(std::byte* to, std::int64_t stride, std::int64_t count, float value) {
-  if (stride == element_bytes) {
-    std::fill_n(reinterpret_cast<float*>(to), count, value);
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, &value, sizeof value);
-}
-
-void copy_row(const std::byte* from, std::byte* to, std::int64_t stride, std::int64_t count) {
-  if (stride == element_bytes) {
-    std::memcpy(to, from, static_cast<std::size_t>(count * element_bytes));
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, from + i * stride, sizeof(float));
-}
-
 class library_operation final : public operation {
  public:
   explicit library_operation(std::unique_ptr<library_kernel> k)
@@ -165,7 +149,7 @@ class library_operation final : public operation {
   void copy_addend(const tensor_type& type) { copied_.emplace(type.shape, std::vector<strides>(2, strides_of(type))); }
   // Sets the elements of the last operand, which is of this type, to `value` before the kernel runs.
   void fill_result(float value, const tensor_type& type) {
-    filled_.emplace(type.shape, std::vector<strides>{strides_of(type)});
+    filled_.emplace(type.shape, std::vector<strides>{strides(type.shape.size(), 0), strides_of(type)});
     value_ = value;
   }
   // Has Berth's own kernel for the request take the library's place in some runs. Their operand 0 holds an element that
@@ -205,11 +189,11 @@ class library_operation final : public operation {
     }
     if (copied_ && at(last - 1) != at(last)) {
       const std::array<std::byte*, 2> both{at(last - 1), at(last)};
-      copied_->rows(both, [&](std::byte* const* row) { copy_row(row[0], row[1], copied_->stride(1), copied_->row()); });
+      copy_elements(*copied_, both, sizeof(float));
     }
     if (filled_) {
-      const std::array<std::byte*, 1> to{at(last)};
-      filled_->rows(to, [&](std::byte* const* row) { fill_row(row[0], filled_->stride(0), filled_->row(), value_); });
+      const std::array<std::byte*, 2> both{reinterpret_cast<std::byte*>(&value_), at(last)};
+      copy_elements(*filled_, both, sizeof value_);
     }
     kernel_->compute();
   }

@@ -49,24 +49,29 @@ class library_kernel {
 
 using created_kernel = result<std::unique_ptr<library_kernel>>;
 
-// The factories of berth/op/kernels.hpp, on the module's side.
+// The factories of berth/op/kernels.hpp, on the module's side. `pad` writes the input into the output at `begin`, and
+// nothing elsewhere.
+#define BERTH_KERNEL_FACTORIES(X)                                                                                  \
+  X(convolution, (const convolution_description&))                                                                 \
+  X(transposed_convolution, (const transposed_convolution_description&))                                           \
+  X(matmul, (const matmul_description&))                                                                           \
+  X(elementwise, (const tensor_type& input, const tensor_type& output, const activations&))                        \
+  X(binary,                                                                                                        \
+    (binary_kind, const tensor_type& a, const tensor_type& b, const tensor_type& output, const activations& then)) \
+  X(pooling, (pool_kind, const tensor_type& input, const tensor_type& output, const window&))                      \
+  X(mean, (const tensor_type& input, const tensor_type& output))                                                   \
+  X(softmax, (const tensor_type& input, const tensor_type& output, int axis))                                      \
+  X(layer_normalization, (const tensor_type& input, const tensor_type& output, float epsilon))                     \
+  X(concatenation, (std::span<const tensor_type> inputs, const tensor_type& output, int axis))                     \
+  X(reorder, (const tensor_type& input, const tensor_type& output))                                                \
+  X(pad, (const tensor_type& input, const tensor_type& output, const std::vector<std::int64_t>& begin))
+
 struct kernel_table {
   const char* build;  // BERTH_KERNELS_BUILD, a digest of the headers of the border: both sides must have the same
   std::string (*name)();
-  created_kernel (*convolution)(const convolution_description&);
-  created_kernel (*transposed_convolution)(const transposed_convolution_description&);
-  created_kernel (*matmul)(const matmul_description&);
-  created_kernel (*elementwise)(const tensor_type& input, const tensor_type& output, const activations&);
-  created_kernel (*binary)(binary_kind, const tensor_type& a, const tensor_type& b, const tensor_type& output,
-                           const activations&);
-  created_kernel (*pooling)(pool_kind, const tensor_type& input, const tensor_type& output, const window&);
-  created_kernel (*mean)(const tensor_type& input, const tensor_type& output);
-  created_kernel (*softmax)(const tensor_type& input, const tensor_type& output, int axis);
-  created_kernel (*layer_normalization)(const tensor_type& input, const tensor_type& output, float epsilon);
-  created_kernel (*concatenation)(std::span<const tensor_type> inputs, const tensor_type& output, int axis);
-  created_kernel (*reorder)(const tensor_type& input, const tensor_type& output);
-  // Writes the input into the output at `begin`, and nothing elsewhere.
-  created_kernel (*pad)(const tensor_type& input, const tensor_type& output, const std::vector<std::int64_t>& begin);
+#define BERTH_KERNEL_MEMBER(factory, parameters) created_kernel(*factory) parameters;
+  BERTH_KERNEL_FACTORIES(BERTH_KERNEL_MEMBER)
+#undef BERTH_KERNEL_MEMBER
 };
 
 }  // namespace berth::op

@@ -11,10 +11,6 @@
 
 namespace berth::op {
 
-extern const rows algebra_rows, binary_rows, choosing_rows, elementwise_rows, gathering_rows, lane_rows, loss_rows,
-    movement_rows, normalization_rows, pooling_rows, product_rows, quantization_rows, recurrent_rows, reduction_rows,
-    resizing_rows, sampling_rows, shaping_rows, signal_rows, window_rows;
-
 namespace {
 
 // Without memory of the heap: find() is asked where there may be none.
@@ -175,23 +171,10 @@ served serve(const request& q, std::vector<tensor_type> outputs) {
 }
 
 const char* name(element e) noexcept {
-  switch (e) {
-    case element::f32: return "f32";
-    case element::f16: return "f16";
-    case element::bf16: return "bf16";
-    case element::f64: return "f64";
-    case element::i8: return "i8";
-    case element::u8: return "u8";
-    case element::i16: return "i16";
-    case element::u16: return "u16";
-    case element::i32: return "i32";
-    case element::u32: return "u32";
-    case element::i64: return "i64";
-    case element::u64: return "u64";
-    case element::boolean: return "bool";
-    case element::other: break;
-  }
-  return "of no type known here";
+  constexpr const char* names[] = {"f32", "f16", "bf16", "f64", "i8",  "u8",  "i16",
+                                   "u16", "i32", "u32",  "i64", "u64", "bool"};
+  static_assert(std::size(names) == static_cast<std::size_t>(element::other));
+  return e < element::other ? names[static_cast<std::size_t>(e)] : "of no type known here";
 }
 
 types like_first(const request& q) {

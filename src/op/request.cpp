@@ -135,10 +135,6 @@ std::vector<double> numbers(const request& q, std::size_t i, std::size_t most) {
   return values_as<double>(parameter(q, i), i, most);
 }
 
-bool given(const request& q, const char* name, std::size_t index) {
-  return q.attributes.contains(name) || has(q, index);
-}
-
 std::vector<std::int64_t> list(const request& q, const char* name, std::size_t index, std::size_t most) {
   if (q.attributes.contains(name)) return attribute_or(q, name, std::vector<std::int64_t>{});
   return has(q, index) ? integers(q, index, most) : std::vector<std::int64_t>{};

@@ -62,7 +62,6 @@ template <class T>
 // Returns an integer list that is an attribute in some opsets and an input in others; empty if it is neither.
 [[nodiscard]] std::vector<std::int64_t> list(const request& q, const char* name, std::size_t index,
                                              std::size_t most = 2 * most_rank);
-[[nodiscard]] bool given(const request& q, const char* name, std::size_t index);
 
 // Refuses operands of no known type, and shapes or strides beyond the bounds of every tensor.
 void validate_inputs(const request& q);

@@ -1,10 +1,11 @@
 #include "model/lower/layout.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <numeric>
 
 #include "berth/op/kernels.hpp"
+#include "op/plain/plain.hpp"
 
 namespace berth::model {
 
@@ -29,21 +30,10 @@ bool same_layout(const shape& s, const strides& a, const strides& b) {
   return true;
 }
 
-strides row_major(const shape& s, element type) {
-  strides by(s.size());
-  std::int64_t next = bytes_of(type);
-  for (std::size_t d = s.size(); d-- > 0; next *= s[d]) by[d] = next;
-  return by;
-}
-
 strides channels_last(const shape& s, element type) {
   strides by = op::channels_last(s);  // of f32
   for (std::int64_t& stride : by) stride = stride / 4 * bytes_of(type);
   return by;
-}
-
-bool is_row_major(const tensor_type& t) {
-  return same_layout(t.shape, t.strides, row_major(t.shape, t.type));
 }
 
 bool is_channels_last(const tensor_type& t) {
@@ -102,18 +92,8 @@ tensor_type dense(shape s, strides by, element type) {
 
 std::vector<std::byte> laid_out(const tensor& t, const strides& to) {
   std::vector<std::byte> data(t.data.size());
-  std::vector<std::int64_t> at(t.shape.size(), 0);
-  std::int64_t offset = 0;
-  const auto each = static_cast<std::size_t>(bytes_of(t.type));
-  for (std::size_t from = 0; from < t.data.size(); from += each) {
-    std::memcpy(data.data() + offset, t.data.data() + from, each);
-    for (std::size_t d = at.size(); d-- > 0;) {
-      offset += to[d];
-      if (++at[d] != t.shape[d]) break;
-      offset -= at[d] * to[d];
-      at[d] = 0;
-    }
-  }
+  const std::array<std::byte*, 2> both{const_cast<std::byte*>(t.data.data()), data.data()};
+  op::copy_elements(op::nest{t.shape, {row_major(t.shape, t.type), to}}, both, element_size(t.type));
   return data;
 }
 

@@ -65,6 +65,19 @@ affine affine_of(const description& m, const node& n, const std::vector<const te
 }
 }  // namespace
 
+bool lowering::absorb_normalization(std::string& result, std::vector<float>& weights, std::vector<float>& shift,
+                                    std::size_t channels, const std::function<std::size_t(std::size_t)>& channel_of) {
+  const node* norm = only_reader(result);
+  if (norm == nullptr || norm->op != "BatchNormalization" || batch_statistics(*norm).empty()) return false;
+  const affine a = affine_of(m_, *norm, batch_statistics(*norm));
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] *= a.scale[channel_of(i)];
+  shift.resize(channels, 0.0f);
+  for (std::size_t c = 0; c < channels; ++c) shift[c] = shift[c] * a.scale[c] + a.shift[c];
+  absorbed_.insert(norm);
+  result = norm->outputs[0];
+  return true;
+}
+
 bool lowering::convolution(const node& n) {
   const tensor* weights = constant_input(n, 1);
   const tensor* bias = constant_input(n, 2);
@@ -78,17 +91,10 @@ bool lowering::convolution(const node& n) {
   std::vector<float> shift = bias != nullptr ? floats(m_, called(n), *bias) : std::vector<float>{};
   if (bias != nullptr && shift.size() != channels) fail(n, "the bias has not one value per output channel");
 
-  const node* norm = only_reader(result);
-  if (norm != nullptr && norm->op == "BatchNormalization" && !batch_statistics(*norm).empty()) {
-    const affine a = affine_of(m_, *norm, batch_statistics(*norm));
-    std::vector<float> values = floats(m_, called(n), w);
-    const std::size_t each = values.size() / channels;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] *= a.scale[i / each];
+  std::vector<float> values = floats(m_, called(n), w);
+  const std::size_t each = values.size() / channels;
+  if (absorb_normalization(result, values, shift, channels, [&](std::size_t i) { return i / each; })) {
     w = float_tensor(w.shape, values);
-    shift.resize(channels, 0.0f);
-    for (std::size_t c = 0; c < channels; ++c) shift[c] = shift[c] * a.scale[c] + a.shift[c];
-    absorbed_.insert(norm);
-    result = norm->outputs[0];
   }
   tensor_type type = dense(shape_of(result), op::channels_last(shape_of(result)));
 
@@ -160,21 +166,13 @@ bool lowering::transposed_convolution(const node& n) {
     for (std::size_t c = 0; c < channels; ++c) shift[c] += more[c];
     absorbed_.insert(next);
     result = next->outputs[0];
-    next = only_reader(result);
   }
-  if (next != nullptr && next->op == "BatchNormalization" && !batch_statistics(*next).empty()) {
-    const affine a = affine_of(m_, *next, batch_statistics(*next));
-    const auto each = static_cast<std::size_t>(weights->shape[1]);  // results of a group
-    const auto ins = static_cast<std::size_t>(weights->shape[0]), window = values.size() / ins / each;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::size_t group = i / window / each / (ins / static_cast<std::size_t>(groups));
-      values[i] *= a.scale[group * each + i / window % each];
-    }
-    shift.resize(channels, 0.0f);
-    for (std::size_t c = 0; c < channels; ++c) shift[c] = shift[c] * a.scale[c] + a.shift[c];
-    absorbed_.insert(next);
-    result = next->outputs[0];
-  }
+  const auto each = static_cast<std::size_t>(weights->shape[1]);  // results of a group
+  const auto ins = static_cast<std::size_t>(weights->shape[0]), window = values.size() / ins / each;
+  (void)absorb_normalization(result, values, shift, channels, [&](std::size_t i) {
+    const std::size_t group = i / window / each / (ins / static_cast<std::size_t>(groups));
+    return group * each + i / window % each;
+  });
   d.bias = !shift.empty();
   d.then = absorb_activations(result, true);
   op::created made = op::transposed_convolution(d);
@@ -226,13 +224,7 @@ bool lowering::gemm(const node& n) {
   tensor straight = *b;
   if (attribute_or<std::int64_t>(m_, n, "transB", 0) != 0) {
     // Column-major bytes of the transposed shape are the row-major bytes of the shape given.
-    const shape s{b->shape[1], b->shape[0]};
-    std::vector<float> from = floats(m_, called(n), *b), to(from.size());
-    const auto rows = static_cast<std::size_t>(s[0]);
-    for (std::size_t r = 0; r < rows; ++r) {
-      for (std::size_t c = 0; c < columns; ++c) to[r * columns + c] = from[c * rows + r];
-    }
-    straight = float_tensor(s, to);
+    straight = {b->type, {b->shape[1], b->shape[0]}, laid_out(*b, {4, 4 * b->shape[0]})};
   }
   product(n, a, &straight, {}, bias, n.outputs[0]);
   return true;

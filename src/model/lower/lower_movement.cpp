@@ -1,10 +1,10 @@
 // Lowering of the operators that move or rename data: views if strides can express them, else one copy. And the table
 // of all operators.
 #include <algorithm>
-#include <map>
 
 #include "model/lower/lowering.hpp"
 #include "model/onnx/fold.hpp"
+#include "op/by_name.hpp"
 #include "op/plain/plain.hpp"
 
 namespace berth::model {
@@ -168,55 +168,32 @@ void lowering::plain(const node& n) {
 // kernel computes operators not listed here, and those that their way refuses.
 struct ways {
   struct way {
+    const char* names;
     bool (lowering::*take)(const node&);
     bool any_type = false;
   };
   static const way* find(const std::string& op) {
-    static const auto& all = *new std::map<std::string, way, std::less<>>{
-        {"Abs", {&lowering::elementwise}},
-        {"Add", {&lowering::binary}},
-        {"AveragePool", {&lowering::pooling}},
-        {"BatchNormalization", {&lowering::batch_normalization}},
-        {"Clip", {&lowering::elementwise}},
-        {"Concat", {&lowering::concatenation}},
-        {"Conv", {&lowering::convolution}},
-        {"ConvTranspose", {&lowering::transposed_convolution}},
-        {"Div", {&lowering::binary}},
-        {"Dropout", {&lowering::reshape, true}},
-        {"Elu", {&lowering::elementwise}},
-        {"Exp", {&lowering::elementwise}},
-        {"Flatten", {&lowering::reshape, true}},
-        {"Gelu", {&lowering::elementwise}},
-        {"Gemm", {&lowering::gemm}},
-        {"GlobalAveragePool", {&lowering::pooling}},
-        {"HardSwish", {&lowering::elementwise}},
-        {"Identity", {&lowering::reshape, true}},
-        {"LayerNormalization", {&lowering::layer_normalization}},
-        {"LeakyRelu", {&lowering::elementwise}},
-        {"MatMul", {&lowering::matmul}},
-        {"Max", {&lowering::binary}},
-        {"MaxPool", {&lowering::pooling}},
-        {"Min", {&lowering::binary}},
-        {"Mul", {&lowering::binary}},
-        {"Neg", {&lowering::elementwise}},
-        {"Pad", {&lowering::pad}},
-        {"Pow", {&lowering::binary}},
-        {"ReduceMean", {&lowering::reduce_mean}},
-        {"Relu", {&lowering::elementwise}},
-        {"Reshape", {&lowering::reshape, true}},
-        {"Sigmoid", {&lowering::elementwise}},
-        {"Slice", {&lowering::slice, true}},
-        {"Softmax", {&lowering::softmax}},
-        {"Split", {&lowering::split, true}},
-        {"Sqrt", {&lowering::elementwise}},
-        {"Squeeze", {&lowering::reshape, true}},
-        {"Sub", {&lowering::binary}},
-        {"Tanh", {&lowering::elementwise}},
-        {"Transpose", {&lowering::transpose, true}},
-        {"Unsqueeze", {&lowering::reshape, true}},
+    static constexpr way table[] = {
+        {"BatchNormalization", &lowering::batch_normalization},
+        {"Add Div Max Min Mul Pow Sub", &lowering::binary},
+        {"Concat", &lowering::concatenation},
+        {"Conv", &lowering::convolution},
+        {"Abs Clip Elu Exp Gelu HardSwish LeakyRelu Neg Relu Sigmoid Sqrt Tanh", &lowering::elementwise},
+        {"Gemm", &lowering::gemm},
+        {"LayerNormalization", &lowering::layer_normalization},
+        {"MatMul", &lowering::matmul},
+        {"Pad", &lowering::pad},
+        {"AveragePool GlobalAveragePool MaxPool", &lowering::pooling},
+        {"ReduceMean", &lowering::reduce_mean},
+        {"Dropout Flatten Identity Reshape Squeeze Unsqueeze", &lowering::reshape, true},
+        {"Slice", &lowering::slice, true},
+        {"Softmax", &lowering::softmax},
+        {"Split", &lowering::split, true},
+        {"Transpose", &lowering::transpose, true},
+        {"ConvTranspose", &lowering::transposed_convolution},
     };
-    const auto found = all.find(op);
-    return found == all.end() ? nullptr : &found->second;
+    static const auto& all = *new auto(op::by_name(table));
+    return op::find_row(all, op);
   }
 };
 

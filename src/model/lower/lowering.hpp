@@ -1,6 +1,7 @@
 // The state of lowering: the graph value of each model value, and the addition of a node to the program.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -75,6 +76,10 @@ class lowering {
   // added: the way does not know this node, and Berth's own kernel computes it.
   friend struct ways;
   void lower(const node& n);
+  // Makes the batch normalization that alone reads `result` part of the weights and of the shift; weight i belongs to
+  // channel_of(i). Returns false if there is none.
+  bool absorb_normalization(std::string& result, std::vector<float>& weights, std::vector<float>& shift,
+                            std::size_t channels, const std::function<std::size_t(std::size_t)>& channel_of);
   bool convolution(const node& n);
   bool transposed_convolution(const node& n);
   bool matmul(const node& n);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "berth/model/input_error.hpp"
+#include "op/plain/plain.hpp"
 
 namespace berth::model {
 
@@ -22,25 +23,21 @@ tensor tensor_of(element type, shape s, const std::vector<T>& values) {
 // Refuses constants that are mistakes, though the kernels define a result for them.
 void refuse_nonsense(const description& m, const node& n, const op::request& q,
                      const std::vector<tensor_type>& results) {
-  const auto each = [&]<class T>(const tensor& t, T, auto&& f) {
-    for (std::size_t i = 0; i + sizeof(T) <= t.data.size(); i += sizeof(T)) {
-      T v;
-      std::memcpy(&v, t.data.data() + i, sizeof v);
-      f(v);
-    }
+  // Calls f(element i of t).
+  const auto each = [](const tensor& t, auto&& f) {
+    const auto size = static_cast<std::size_t>(element_size(t.type));
+    for (std::size_t at = 0; at + size <= t.data.size(); at += size) f(op::read(t.type, t.data.data() + at));
   };
   if (n.op == "Div" && q.constants.size() == 2 &&
       (q.constants[1]->type == element::i64 || q.constants[1]->type == element::i32)) {
-    const auto zero = [&](auto v) {
+    each(*q.constants[1], [&](double v) {
       if (v == 0) throw input_error(m.source, called(n) + ": division of constants by zero");
-    };
-    const tensor& t = *q.constants[1];
-    t.type == element::i64 ? each(t, std::int64_t{}, zero) : each(t, std::int32_t{}, zero);
+    });
   }
   const bool to_i64 = results[0].type == element::i64, to_i32 = results[0].type == element::i32;
   if (n.op == "Cast" && q.constants[0]->type == element::f32 && (to_i64 || to_i32)) {
-    const float end = to_i64 ? 0x1p63f : 0x1p31f;
-    each(*q.constants[0], float{}, [&](float v) {
+    const double end = to_i64 ? 0x1p63 : 0x1p31;
+    each(*q.constants[0], [&](double v) {
       if (!(v >= -end && v < end)) {
         throw input_error(m.source, called(n) + ": " + std::to_string(v) + " is no whole number of its type");
       }

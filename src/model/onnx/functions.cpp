@@ -7,6 +7,7 @@
 #include "berth/model/input_error.hpp"
 #include "model/files/text.hpp"
 #include "model/onnx/operators.hpp"
+#include "model/onnx/parts.hpp"
 #include "model/onnx/prepare.hpp"
 #include "model/onnx/scoped_names.hpp"
 
@@ -17,13 +18,6 @@ using key = std::tuple<std::string, std::string, std::string>;  // domain, name,
 
 std::string domain_of(const std::string& domain) {
   return domain == "ai.onnx" ? "" : domain;
-}
-
-std::int64_t opset_of(const std::vector<wire::opset>& all) {
-  for (const auto& o : all) {
-    if (domain_of(o.domain).empty()) return o.version;
-  }
-  return 0;
 }
 
 // The memory that a copy of a message takes. Raw bytes count too: each constant that is made of them copies them.
@@ -68,7 +62,7 @@ struct size_of_copy {
 class expander {
  public:
   expander(const wire::model& m, const std::string& path, std::size_t file_size)
-      : path_{path}, opset_{opset_of(m.opsets)}, left_{(bytes{64} << 20) + 16 * bytes{file_size}} {
+      : path_{path}, opset_{opset_of(m.opsets, 0)}, left_{(bytes{64} << 20) + 16 * bytes{file_size}} {
     for (const auto& each : m.read_elsewhere) left_ += 16 * bytes{each.size()};
     for (const auto& f : m.functions) by_name_.emplace(key{domain_of(f.domain), f.name, f.overload}, &f);
   }
@@ -125,7 +119,7 @@ class expander {
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       if (!call.outputs[i].empty()) results.emplace(f.outputs[i], call.outputs[i]);
     }
-    const std::int64_t opset = opset_of(f.opsets);
+    const std::int64_t opset = opset_of(f.opsets, 0);
     std::vector<wire::node> body;
     for (const auto& each : f.nodes) {
       if (opset != 0 && opset_ != 0 && domain_of(each.domain).empty() && !same_between(each.op, opset, opset_)) {

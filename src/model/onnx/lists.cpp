@@ -5,6 +5,7 @@
 
 #include "berth/model/input_error.hpp"
 #include "model/onnx/inference.hpp"
+#include "op/plain/convert.hpp"
 #include "op/request.hpp"
 
 namespace berth::model {
@@ -14,16 +15,9 @@ namespace {
 // Returns the whole numbers of a constant; none if it is not known now, or of another type.
 std::optional<shape> integers_of(const tensor* t) {
   if (t == nullptr || (t->type != element::i64 && t->type != element::i32)) return std::nullopt;
-  shape values(t->data.size() / static_cast<std::size_t>(element_size(t->type)));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::int32_t narrow = 0;
-    if (t->type == element::i64) {
-      std::memcpy(&values[i], t->data.data() + 8 * i, sizeof values[i]);
-    } else {
-      std::memcpy(&narrow, t->data.data() + 4 * i, sizeof narrow);
-      values[i] = narrow;
-    }
-  }
+  const auto each = static_cast<std::int64_t>(element_size(t->type));
+  shape values(t->data.size() / static_cast<std::size_t>(each));
+  op::load_as<std::int64_t>(t->type)(t->data.data(), each, std::ssize(values), values.data());
   return values;
 }
 

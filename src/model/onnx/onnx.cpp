@@ -45,8 +45,8 @@ class reader {
       input.type.kind == wire::type_kind::tensor ? out_.inputs.push_back(input_of(input)) : add_list_input(input);
     }
     for (const auto& output : g.outputs) out_.outputs.push_back(own(output.name));
-    for (const auto* declared : {&g.values, &g.outputs}) {
-      for (const auto& v : *declared) declare(v);
+    for (const auto* all : {&g.values, &g.outputs}) {
+      for (const auto& v : *all) declare(v);
     }
     for (const auto& n : g.nodes) out_.nodes.push_back(node_of(n));
     if (has_bodies_ && !like_ours_.empty()) {
@@ -61,18 +61,13 @@ class reader {
   void read_opset() {
     constexpr std::int64_t first_ir_with_opsets = 3;
     if (model_.opsets.empty() && model_.ir_version >= first_ir_with_opsets) fail("it names no opset");
-    if (model_.opsets.empty()) out_.opset = 1;
-    for (const auto& opset : model_.opsets) {
-      if (opset.domain.empty() || opset.domain == "ai.onnx") out_.opset = opset.version;
-    }
+    out_.opset = opset_of(model_.opsets, model_.opsets.empty() ? 1 : out_.opset);
   }
 
   // Keeps the file's type of a value, for inference to compare.
   void declare(const wire::value_info& v) {
     if (v.type.kind != wire::type_kind::tensor) return;
-    declared_type said{v.type.element, v.type.has_shape, {}};
-    for (const auto& d : v.type.shape) said.shape.push_back(d.value.value_or(-1));
-    out_.declared.emplace_back(own(v.name), std::move(said));
+    out_.declared.emplace_back(own(v.name), declared(v.type));
   }
 
   // Writes the sizes said into the inputs.

@@ -1,7 +1,7 @@
 #include "model/onnx/parse.hpp"
 
 #include <bit>
-#include <limits>
+#include <type_traits>
 
 #include "berth/core/bytes.hpp"
 #include "berth/model/input_error.hpp"
@@ -37,37 +37,54 @@ class parser {
     left_ -= n;
   }
 
-  // Calls add(m, field) for each field of a message.
-  template <class Message>
-  void read(std::string_view text, Message& m) {
+  // Calls f(field) for each field of a message.
+  template <class F>
+  void each_field(std::string_view text, F&& f) {
     if (++level_ > most_levels) fail(text.data(), "its messages are more than 100 deep");
     while (!text.empty()) {
       const char* at = text.data();
-      const auto f = take_field(text);
-      if (!f) fail(at, "a field is no field, or ends beyond its message");
-      add(m, *f);
+      const auto each = take_field(text);
+      if (!each) fail(at, "a field is no field, or ends beyond its message");
+      f(*each);
     }
     --level_;
   }
   template <class Message>
-  void read_into(Message& m, const field& f) {
+  void read(std::string_view text, Message& m) {
+    each_field(text, [&](const field& f) { add(m, f); });
+  }
+  // Takes the field into the member with its number: put(f, 1, first, 2, second).
+  template <class To, class... More>
+  void put(const field& f, std::uint64_t number, To& to, More&&... more) {
+    if (f.number == number) return take(to, f);
+    if constexpr (sizeof...(more) > 0) put(f, more...);
+  }
+  template <class Message>
+  requires std::is_class_v<Message>
+  void take(Message& m, const field& f) {
     expect(f, form::text);
     read(f.body, m);
   }
   template <class Message>
-  Message& read_one_more(std::vector<Message>& all, const field& f) {
+  requires std::is_class_v<Message>
+  void take(std::optional<Message>& m, const field& f) {
+    if (!m) m.emplace();
+    take(*m, f);
+  }
+  template <class Message>
+  requires std::is_class_v<Message>
+  void take(std::vector<Message>& all, const field& f) {
     expect(f, form::text);
     spend(sizeof(Message));
     Message& m = all.emplace_back();
     if constexpr (requires { m.body; }) m.body = f.body;
     read(f.body, m);
-    return m;
   }
   // Reads the message of a field; joins two occurrences.
   template <class Message>
   void join_first(std::vector<Message>& all, const field& f) {
-    if (!all.empty()) return read_into(all.front(), f);
-    (void)read_one_more(all, f);
+    if (!all.empty()) return take(all.front(), f);
+    take(all, f);
   }
 
   void expect(const field& f, form is) const {
@@ -83,13 +100,19 @@ class parser {
     spend(sizeof(std::string) + f.body.size());
     to.emplace_back(f.body);
   }
+  void take(std::optional<std::string_view>& to, const field& f) {
+    expect(f, form::text);
+    to = f.body;
+  }
+  void take(std::int64_t& to, const field& f) { to = integer(f); }
   [[nodiscard]] std::int64_t integer(const field& f) const {
     expect(f, form::number);
     return static_cast<std::int64_t>(f.value);
   }
   // Numbers one by one, or packed.
   template <class Number>
-  void take_numbers(std::vector<Number>& to, const field& f) {
+  requires std::is_integral_v<Number>
+  void take(std::vector<Number>& to, const field& f) {
     if (f.is == form::number) {
       spend(2 * sizeof(Number));
       to.push_back(static_cast<Number>(f.value));
@@ -104,9 +127,11 @@ class parser {
       to.push_back(static_cast<Number>(*n));
     }
   }
-  template <class Real, class Bits>
-  void take_reals(std::vector<Real>& to, const field& f, form single) {
-    if (f.is == single) {
+  template <class Real>
+  requires std::is_floating_point_v<Real>
+  void take(std::vector<Real>& to, const field& f) {
+    using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+    if (f.is == (sizeof(Real) == 4 ? form::four_bytes : form::eight_bytes)) {
       spend(2 * sizeof(Real));
       to.push_back(std::bit_cast<Real>(static_cast<Bits>(f.value)));
       return;
@@ -120,63 +145,19 @@ class parser {
     }
   }
 
-  void add(model& m, const field& f) {
-    switch (f.number) {
-      case 1: m.ir_version = integer(f); break;
-      case 7:
-        if (!m.graph) m.graph.emplace();
-        read_into(*m.graph, f);
-        break;
-      case 8: (void)read_one_more(m.opsets, f); break;
-      case 25: (void)read_one_more(m.functions, f); break;
-      default: break;
-    }
-  }
-  void add(opset& o, const field& f) {
-    if (f.number == 1) take(o.domain, f);
-    if (f.number == 2) o.version = integer(f);
-  }
+  void add(model& m, const field& f) { put(f, 1, m.ir_version, 7, m.graph, 8, m.opsets, 25, m.functions); }
+  void add(opset& o, const field& f) { put(f, 1, o.domain, 2, o.version); }
   void add(graph& g, const field& f) {
-    switch (f.number) {
-      case 1: {
-        const auto in_file = static_cast<std::uint32_t>(g.nodes.size());
-        read_one_more(g.nodes, f).in_file = in_file;
-        break;
-      }
-      case 2: take(g.name, f); break;
-      case 5: (void)read_one_more(g.initializers, f); break;
-      case 11: (void)read_one_more(g.inputs, f); break;
-      case 12: (void)read_one_more(g.outputs, f); break;
-      case 13: (void)read_one_more(g.values, f); break;
-      case 15: (void)read_one_more(g.sparse_initializers, f); break;
-      default: break;
-    }
+    put(f, 1, g.nodes, 2, g.name, 5, g.initializers, 11, g.inputs, 12, g.outputs, 13, g.values, 15,
+        g.sparse_initializers);
+    if (f.number == 1) g.nodes.back().in_file = static_cast<std::uint32_t>(g.nodes.size() - 1);
   }
   void add(function& to, const field& f) {
-    switch (f.number) {
-      case 1: take(to.name, f); break;
-      case 4: take(to.inputs, f); break;
-      case 5: take(to.outputs, f); break;
-      case 6: take(to.attributes, f); break;
-      case 7: (void)read_one_more(to.nodes, f); break;
-      case 9: (void)read_one_more(to.opsets, f); break;
-      case 10: take(to.domain, f); break;
-      case 11: (void)read_one_more(to.defaults, f); break;
-      case 13: take(to.overload, f); break;
-      default: break;
-    }
+    put(f, 1, to.name, 4, to.inputs, 5, to.outputs, 6, to.attributes, 7, to.nodes, 9, to.opsets, 10, to.domain, 11,
+        to.defaults, 13, to.overload);
   }
   void add(node& n, const field& f) {
-    switch (f.number) {
-      case 1: take(n.inputs, f); break;
-      case 2: take(n.outputs, f); break;
-      case 3: take(n.name, f); break;
-      case 4: take(n.op, f); break;
-      case 5: (void)read_one_more(n.attributes, f); break;
-      case 7: take(n.domain, f); break;
-      case 8: take(n.overload, f); break;
-      default: break;
-    }
+    put(f, 1, n.inputs, 2, n.outputs, 3, n.name, 4, n.op, 5, n.attributes, 7, n.domain, 8, n.overload);
   }
   // Files of before IR version 2 do not say of which kind an attribute is.
   void add(attribute& a, const field& f) {
@@ -204,101 +185,53 @@ class parser {
       case 4: take(a.text, f); return is(attribute_kind::text);
       case 5: join_first(a.tensors, f); return is(attribute_kind::tensor);
       case 6: join_first(a.graphs, f); return is(attribute_kind::graph);
-      case 7: take_reals<float, std::uint32_t>(a.numbers, f, form::four_bytes); return is(attribute_kind::numbers);
-      case 8: take_numbers(a.integers, f); return is(attribute_kind::integers);
+      case 7: take(a.numbers, f); return is(attribute_kind::numbers);
+      case 8: take(a.integers, f); return is(attribute_kind::integers);
       case 9: take(a.texts, f); return is(attribute_kind::texts);
-      case 10: (void)read_one_more(a.tensors, f); return is(attribute_kind::tensors);
-      case 11: (void)read_one_more(a.graphs, f); return is(attribute_kind::graphs);
+      case 10: take(a.tensors, f); return is(attribute_kind::tensors);
+      case 11: take(a.graphs, f); return is(attribute_kind::graphs);
       case 14: return is(attribute_kind::type);
       case 15: return is(attribute_kind::types);
-      case 22: (void)read_one_more(a.sparse_tensors, f); return is(attribute_kind::sparse_tensor);
-      case 23: (void)read_one_more(a.sparse_tensors, f); return is(attribute_kind::sparse_tensors);
+      case 22: take(a.sparse_tensors, f); return is(attribute_kind::sparse_tensor);
+      case 23: take(a.sparse_tensors, f); return is(attribute_kind::sparse_tensors);
       default: return;
     }
   }
   void add(tensor& t, const field& f) {
-    switch (f.number) {
-      case 1: take_numbers(t.dims, f); break;
-      case 2: t.type = integer(f); break;
-      case 4: take_reals<float, std::uint32_t>(t.floats, f, form::four_bytes); break;
-      case 5: take_numbers(t.int32s, f); break;
-      case 7: take_numbers(t.int64s, f); break;
-      case 8: take(t.name, f); break;
-      case 9:
-        expect(f, form::text);
-        t.raw = f.body;
-        break;
-      case 10: take_reals<double, std::uint64_t>(t.doubles, f, form::eight_bytes); break;
-      case 11: take_numbers(t.uint64s, f); break;
-      case 13: {
-        expect(f, form::text);
-        spend(sizeof(std::pair<std::string, std::string>));
-        read(f.body, t.external_data.emplace_back());
-        break;
-      }
-      case 14: t.external = integer(f) == 1; break;
-      default: break;
-    }
+    put(f, 1, t.dims, 2, t.type, 4, t.floats, 5, t.int32s, 7, t.int64s, 8, t.name, 9, t.raw, 10, t.doubles, 11,
+        t.uint64s, 13, t.external_data);
+    if (f.number == 14) t.external = integer(f) == 1;
   }
-  void add(std::pair<std::string, std::string>& entry, const field& f) {
-    if (f.number == 1) take(entry.first, f);
-    if (f.number == 2) take(entry.second, f);
-  }
-  void add(sparse_tensor& t, const field& f) {
-    if (f.number == 1) read_into(t.values, f);
-    if (f.number == 2) read_into(t.indices, f);
-  }
-  void add(value_info& v, const field& f) {
-    if (f.number == 1) take(v.name, f);
-    if (f.number == 2) read_into(v.type, f);
-  }
+  void add(std::pair<std::string, std::string>& entry, const field& f) { put(f, 1, entry.first, 2, entry.second); }
+  void add(sparse_tensor& t, const field& f) { put(f, 1, t.values, 2, t.indices); }
+  void add(value_info& v, const field& f) { put(f, 1, v.name, 2, v.type); }
 
-  // The parts of a type, which are messages of their own.
-  struct tensor_part {
-    type& of;
-  };
-  struct inner_part {
-    type& of;
-    std::uint64_t number;
-  };
-  struct shape_part {
-    type& of;
-  };
   void add(type& t, const field& f) {
     const auto is = [&](type_kind kind) {
       expect(f, form::text);
       if (t.kind != kind) t = type{.kind = kind};
     };
     switch (f.number) {
-      case 1: {
+      case 1:
         is(type_kind::tensor);
-        tensor_part part{t};
-        return read(f.body, part);
-      }
+        return each_field(f.body, [&](const field& of_tensor) {
+          put(of_tensor, 1, t.element);
+          if (of_tensor.number != 2) return;
+          t.has_shape = true;
+          expect(of_tensor, form::text);
+          each_field(of_tensor.body, [&](const field& of_shape) { put(of_shape, 1, t.shape); });
+        });
       case 4:
-      case 9: {
+      case 9:
         is(f.number == 4 ? type_kind::sequence : type_kind::optional);
-        inner_part part{t, 1};
-        return read(f.body, part);
-      }
+        return each_field(f.body, [&](const field& inner) {
+          if (inner.number == 1) join_first(t.inner, inner);
+        });
       case 5: return is(type_kind::map);
       case 7: return is(type_kind::opaque);
       case 8: return is(type_kind::sparse_tensor);
       default: return;
     }
-  }
-  void add(tensor_part& t, const field& f) {
-    if (f.number == 1) t.of.element = integer(f);
-    if (f.number != 2) return;
-    t.of.has_shape = true;
-    shape_part part{t.of};
-    read_into(part, f);
-  }
-  void add(inner_part& t, const field& f) {
-    if (f.number == t.number) join_first(t.of.inner, f);
-  }
-  void add(shape_part& s, const field& f) {
-    if (f.number == 1) (void)read_one_more(s.of.shape, f);
   }
   void add(dimension& d, const field& f) {
     if (f.number == 1) d = {integer(f), {}};

@@ -36,8 +36,27 @@ std::vector<std::vector<std::uint32_t>> makers_of(const wire::graph& g) {
   return before;
 }
 
+namespace {
+bool is_own(const std::string& domain) {
+  return domain.empty() || domain == "ai.onnx";
+}
+}  // namespace
+
+std::int64_t opset_of(const std::vector<wire::opset>& all, std::int64_t otherwise) {
+  for (const auto& o : all) {
+    if (is_own(o.domain)) otherwise = o.version;
+  }
+  return otherwise;
+}
+
+declared_type declared(const wire::type& t) {
+  declared_type said{t.element, t.has_shape, {}};
+  for (const auto& d : t.shape) said.shape.push_back(d.value.value_or(-1));
+  return said;
+}
+
 bool is_known_domain(const wire::node& n) {
-  return n.domain.empty() || n.domain == "ai.onnx";
+  return is_own(n.domain);
 }
 
 const std::string& name_of(const std::string& path, const std::string& name) {

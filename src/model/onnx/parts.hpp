@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/op/operator.hpp"
+#include "berth/model/description.hpp"
 #include "model/onnx/messages.hpp"
 
 namespace berth::model {
@@ -18,6 +18,12 @@ void add_captured(const wire::node& n, std::set<std::string>& names);
 
 // Returns by node of the graph the earlier nodes whose results it reads.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> makers_of(const wire::graph& g);
+
+// Returns the version of ONNX's own operators; `otherwise` if none is named.
+[[nodiscard]] std::int64_t opset_of(const std::vector<wire::opset>& all, std::int64_t otherwise);
+
+// Returns the file's declaration of a tensor.
+[[nodiscard]] declared_type declared(const wire::type& t);
 
 // Returns whether the node is of ONNX's own domain.
 [[nodiscard]] bool is_known_domain(const wire::node& n);

@@ -50,7 +50,18 @@ std::int64_t entry_of(const node& n, const char* name, std::size_t i, std::size_
   return all.empty() ? 0 : all[i];
 }
 
+void check_carried(const known& from, const known& to, const std::string& name) {
+  if (to.type == from.type && to.s == from.s) return;
+  op::refuse("it carries on " + text_of(from) + " as " + text_of(to) + " for '" + name + "'");
+}
+
 }  // namespace
+
+const known& shapes_reader::known_input(const node& n, std::size_t i) const {
+  const auto found = known_.find(n.inputs[i]);
+  if (found == known_.end()) op::refuse("input '" + n.inputs[i] + "' is no tensor that is known");
+  return found->second;
+}
 
 shapes_reader::shapes_reader(shapes_reader& outer, const wire::graph& g)
     : said_{outer.said_}, own_room_{m_}, room_{outer.room_}, outermost_{outer.outermost_} {
@@ -102,13 +113,7 @@ shapes_reader::body shapes_reader::read_body(const wire::graph& g, const std::ve
   shapes_reader reader{*this, g};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const wire::value_info& v = g.inputs[i];
-    declared_type said{v.type.element, v.type.has_shape, {}};
-    for (const auto& d : v.type.shape) said.shape.push_back(d.value.value_or(-1));
-    if (const std::string why = contradiction(said, inputs[i]); !why.empty()) {
-      const std::string what = one_line("input '" + v.name + "' of a sub-graph " + why);
-      if (said.type != 0 && said.type != inputs[i].type) throw type_contradiction(m_.source, what);
-      throw contradiction_error(m_.source, what);
-    }
+    check_alike(v.type, inputs[i], "input '" + v.name + "' of a sub-graph ");
     reader.add_value(name_of(m_.source, v.name), inputs[i]);
   }
   reader.read_graph(g);
@@ -195,9 +200,7 @@ shapes_reader::inside shapes_reader::ask_loop(const node& n, const wire::node& f
   const wire::graph& g = need_graph(from, "body");
   std::vector<known> inputs{{{}, wire::int64}, {{}, wire::boolean}};
   for (std::size_t i = 2; i < n.inputs.size(); ++i) {
-    const auto found = known_.find(n.inputs[i]);
-    if (found == known_.end()) op::refuse("input '" + n.inputs[i] + "' is no tensor that is known");
-    inputs.push_back(found->second);
+    inputs.push_back(known_input(n, i));
   }
   body once = read_body(g, inputs, 1);
   const std::size_t carried = inputs.size() - 2;
@@ -206,10 +209,7 @@ shapes_reader::inside shapes_reader::ask_loop(const node& n, const wire::node& f
   for (std::size_t k = 0; k < n.outputs.size(); ++k) {
     known result = once.results[1 + k];
     if (k < carried) {
-      if (result.type != inputs[2 + k].type || result.s != inputs[2 + k].s) {
-        op::refuse("it carries on " + text_of(inputs[2 + k]) + " as " + text_of(result) + " for '" + n.outputs[k] +
-                   "'");
-      }
+      check_carried(inputs[2 + k], result, n.outputs[k]);
     } else if (!n.outputs[k].empty()) {
       result.s.insert(result.s.begin(), rounds_of(n, n.outputs[k]));
     }
@@ -246,9 +246,7 @@ shapes_reader::inside shapes_reader::ask_scan(const node& n, const wire::node& f
   std::vector<known> inputs;
   std::int64_t rounds = 0;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-    const auto found = known_.find(n.inputs[i]);
-    if (found == known_.end()) op::refuse("input '" + n.inputs[i] + "' is no tensor that is known");
-    inputs.push_back(found->second);
+    inputs.push_back(known_input(n, i));
     if (i < carried) continue;
     shape& s = inputs.back().s;
     const std::int64_t said = entry_of(n, "scan_input_axes", i - carried, static_cast<std::size_t>(scans));
@@ -262,10 +260,9 @@ shapes_reader::inside shapes_reader::ask_scan(const node& n, const wire::node& f
   const std::size_t collected = once.results.size() - carried;
   for (std::size_t k = 0; k < n.outputs.size(); ++k) {
     known result = once.results[k];
-    if (k < carried && (result.type != inputs[k].type || result.s != inputs[k].s)) {
-      op::refuse("it carries on " + text_of(inputs[k]) + " as " + text_of(result) + " for '" + n.outputs[k] + "'");
-    }
-    if (k >= carried) {
+    if (k < carried) {
+      check_carried(inputs[k], result, n.outputs[k]);
+    } else {
       const std::int64_t said = entry_of(n, "scan_output_axes", k - carried, collected);
       const std::size_t axis = op::axis_of(said, std::ssize(result.s) + 1);
       result.s.insert(result.s.begin() + static_cast<std::ptrdiff_t>(axis), rounds);

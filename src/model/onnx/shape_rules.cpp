@@ -1,9 +1,9 @@
 #include "model/onnx/shape_rules.hpp"
 
 #include <algorithm>
-#include <map>
-#include <string_view>
 
+#include "model/onnx/messages.hpp"
+#include "op/by_name.hpp"
 #include "op/request.hpp"
 #include "op/shapes.hpp"
 
@@ -143,69 +143,44 @@ void attention(const shape_query& q, std::vector<known>& results) {
   if (results.size() > 3) results[3].s = {batch, query.number, query.length, length};
 }
 
-const std::map<std::string_view, rule>& rules() {
-  static const auto& all = *new std::map<std::string_view, rule>{
-      {"AffineGrid", affine_grid},
-      {"Attention", attention},
-      {"Bernoulli", like_first},
-      {"BitCast", like_first},
-      {"BitwiseNot", like_first},
-      {"CenterCropPad", center_crop_pad},
-      {"Col2Im", col_to_image},
-      {"CumProd", like_first},
-      {"DeformConv", deformed_convolution},
-      {"GroupNormalization", like_first},
-      {"LpNormalization", like_first},
-      {"MaxRoiPool", max_roi_pool},
-      {"Multinomial", multinomial},
-      {"RandomNormal", as_attribute_says},
-      {"RandomNormalLike", like_first},
-      {"RandomUniform", as_attribute_says},
-      {"RandomUniformLike", like_first},
-      {"RegexFullMatch", like_first},
-      {"RotaryEmbedding", like_first},
-      {"StringConcat", string_concatenation},
-      {"TensorScatter", like_first},
-  };
-  return all;
-}
+constexpr struct rule_row {
+  const char* names;
+  rule of;
+} rule_rows[] = {
+    {"AffineGrid", affine_grid},
+    {"Attention", attention},
+    {"Bernoulli BitCast BitwiseNot CumProd GroupNormalization LpNormalization RandomNormalLike RandomUniformLike "
+     "RegexFullMatch RotaryEmbedding TensorScatter",
+     like_first},
+    {"CenterCropPad", center_crop_pad},
+    {"Col2Im", col_to_image},
+    {"DeformConv", deformed_convolution},
+    {"MaxRoiPool", max_roi_pool},
+    {"Multinomial", multinomial},
+    {"RandomNormal RandomUniform", as_attribute_says},
+    {"StringConcat", string_concatenation},
+};
 
 // A result has the type of an attribute, else of an input, else this one.
-struct type_rule {
+
+constexpr struct type_rule {
+  const char* names;
   const char* attribute;
   int input;  // -1: none
   std::int64_t type;
+} type_rules[] = {
+    {"ArgMax ArgMin NonMaxSuppression NonZero Shape Size", nullptr, -1, wire::int64},
+    {"Bernoulli EyeLike RandomNormalLike RandomUniformLike", "dtype", 0, wire::float32},
+    {"BitCast Cast", "to", -1, 0},
+    {"BlackmanWindow HammingWindow HannWindow MelWeightMatrix", "output_datatype", -1, wire::float32},
+    {"CastLike", nullptr, 1, 0},
+    {"DequantizeLinear", "output_dtype", 1, wire::float32},
+    {"Multinomial", "dtype", -1, wire::int32},
+    {"OneHot", nullptr, 2, wire::float32},
+    {"QuantizeLinear", "output_dtype", 2, wire::uint8},
+    {"RandomNormal RandomUniform", "dtype", -1, wire::float32},
+    {"RegexFullMatch", nullptr, -1, wire::boolean},
 };
-const std::map<std::string_view, type_rule>& type_rules() {
-  constexpr std::int64_t f32 = 1, u8 = 2, i32 = 6, i64 = 7, boolean = 9;
-  static const auto& all = *new std::map<std::string_view, type_rule>{
-      {"ArgMax", {nullptr, -1, i64}},
-      {"ArgMin", {nullptr, -1, i64}},
-      {"Bernoulli", {"dtype", 0, f32}},
-      {"BitCast", {"to", -1, 0}},
-      {"BlackmanWindow", {"output_datatype", -1, f32}},
-      {"Cast", {"to", -1, 0}},
-      {"CastLike", {nullptr, 1, 0}},
-      {"DequantizeLinear", {"output_dtype", 1, f32}},
-      {"EyeLike", {"dtype", 0, f32}},
-      {"HammingWindow", {"output_datatype", -1, f32}},
-      {"HannWindow", {"output_datatype", -1, f32}},
-      {"MelWeightMatrix", {"output_datatype", -1, f32}},
-      {"Multinomial", {"dtype", -1, i32}},
-      {"NonMaxSuppression", {nullptr, -1, i64}},
-      {"NonZero", {nullptr, -1, i64}},
-      {"OneHot", {nullptr, 2, f32}},
-      {"QuantizeLinear", {"output_dtype", 2, u8}},
-      {"RandomNormal", {"dtype", -1, f32}},
-      {"RandomNormalLike", {"dtype", 0, f32}},
-      {"RandomUniform", {"dtype", -1, f32}},
-      {"RandomUniformLike", {"dtype", 0, f32}},
-      {"RegexFullMatch", {nullptr, -1, boolean}},
-      {"Shape", {nullptr, -1, i64}},
-      {"Size", {nullptr, -1, i64}},
-  };
-  return all;
-}
 
 }  // namespace
 
@@ -239,9 +214,10 @@ std::string contradiction(const declared_type& said, const known& is) {
 }
 
 std::optional<std::int64_t> type_set_by(const shape_query& q) {
-  const auto found = type_rules().find(q.n.op);
-  if (found == type_rules().end()) return std::nullopt;
-  const type_rule& rule = found->second;
+  static const auto& all = *new auto(op::by_name(type_rules));
+  const type_rule* const found = op::find_row(all, q.n.op);
+  if (found == nullptr) return std::nullopt;
+  const type_rule& rule = *found;
   const bool from_input = rule.input >= 0 && has(q, static_cast<std::size_t>(rule.input));
   const std::int64_t said = rule.attribute == nullptr ? 0 : number(q, rule.attribute, 0);
   if (said != 0) {
@@ -258,13 +234,14 @@ std::optional<std::int64_t> type_set_by(const shape_query& q) {
 }
 
 std::string infer_beside_table(const shape_query& q, std::vector<known>& results) {
-  const auto found = rules().find(q.n.op);
-  if (found == rules().end()) return "the operator is not known here";
+  static const auto& all = *new auto(op::by_name(rule_rows));
+  const rule_row* const found = op::find_row(all, q.n.op);
+  if (found == nullptr) return "the operator is not known here";
   try {
     if (has(q, 0)) {
       for (known& k : results) k.type = q.inputs[0]->type;
     }
-    found->second(q, results);
+    found->of(q, results);
     if (const auto type = type_set_by(q)) results[0].type = *type;
     for (const known& k : results) (void)op::count_of(k.s);
   } catch (const op::refusal& why) {

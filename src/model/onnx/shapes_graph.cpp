@@ -68,9 +68,7 @@ shapes_graph shapes_reader::read(std::string_view file) {
 }
 
 void shapes_reader::read_versions(const wire::model& m) {
-  for (const auto& opset : m.opsets) {
-    if (opset.domain.empty() || opset.domain == "ai.onnx") m_.opset = opset.version;
-  }
+  m_.opset = opset_of(m.opsets, m_.opset);
   if (m.ir_version > newest_ir) {
     note("IR version " + std::to_string(m.ir_version) + " is newer than " + std::to_string(newest_ir) +
          ": what it has added is passed over");
@@ -111,17 +109,18 @@ void shapes_reader::keep_constant(const std::string& name, known k, tensor* t) {
 }
 
 void shapes_reader::add_initializer(const std::string& name, const wire::tensor& t) {
-  known k{t.dims, t.type};
-  constants_.insert(name);
-  const std::int64_t count = element_count(m_, "initializer '" + name + "'", k.s);
-  if (static_cast<std::uint64_t>(count) <= most_elements_read) {
-    const element type = op::element_of_onnx(t.type);
-    auto data = data_of(t);
-    if (data && data->size() == static_cast<bytes>(count) * element_size(type)) {
-      m_.constants.insert_or_assign(name, tensor{type, k.s, *std::move(data)});
-    }
-  }
-  know(name, std::move(k));
+  auto small = small_tensor(t, "initializer '" + name + "'");
+  keep_constant(name, {t.dims, t.type}, small ? &*small : nullptr);
+}
+
+// Returns the tensor if it is small enough to be read, and whole.
+std::optional<tensor> shapes_reader::small_tensor(const wire::tensor& t, const std::string& what) const {
+  const std::int64_t count = element_count(m_, what, t.dims);
+  if (static_cast<std::uint64_t>(count) > most_elements_read) return std::nullopt;
+  const element type = op::element_of_onnx(t.type);
+  auto data = data_of(t);
+  if (!data || data->size() != static_cast<bytes>(count) * element_size(type)) return std::nullopt;
+  return tensor{type, t.dims, *std::move(data)};
 }
 
 void shapes_reader::add_input(const wire::value_info& v) {
@@ -176,14 +175,8 @@ node shapes_reader::plain_node(const wire::node& n) const {
   }
   for (const auto& a : n.attributes) {
     if (add_plain(made.attributes, a) || a.kind != wire::attribute_kind::tensor || a.tensors.empty()) continue;
-    const wire::tensor& from = a.tensors.front();
-    tensor t{op::element_of_onnx(from.type), from.dims, {}};
-    const std::int64_t count = element_count(m_, called(made) + ", attribute '" + a.name + "'", t.shape);
-    if (static_cast<std::uint64_t>(count) > most_elements_read) continue;
-    auto data = data_of(from);
-    if (!data || data->size() != static_cast<bytes>(count) * element_size(t.type)) continue;
-    t.data = *std::move(data);
-    made.attributes.emplace(a.name, std::move(t));
+    auto small = small_tensor(a.tensors.front(), called(made) + ", attribute '" + a.name + "'");
+    if (small) made.attributes.emplace(a.name, *std::move(small));
   }
   return made;
 }
@@ -200,6 +193,15 @@ bool shapes_reader::trains(const wire::node& n) const {
   return said == m_.constants.end() || said->second.data != std::vector<std::byte>{std::byte{0}};
 }
 
+// Refuses a declaration of the file that contradicts what is inferred of `what`.
+void shapes_reader::check_alike(const wire::type& in_file, const known& is, const std::string& what) const {
+  const declared_type said = declared(in_file);
+  const std::string why = contradiction(said, is);
+  if (why.empty()) return;
+  if (said.type != 0 && said.type != is.type) throw type_contradiction(m_.source, one_line(what + why));
+  throw contradiction_error(m_.source, one_line(what + why));
+}
+
 // Refuses a declaration in the file, and a size that the caller said, that contradicts what is inferred.
 void shapes_reader::check_declared(const node& n, const std::vector<known>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -213,16 +215,10 @@ void shapes_reader::check_declared(const node& n, const std::vector<known>& resu
     }
     const auto found = declared_.find(n.outputs[i]);
     if (found == declared_.end() || found->second->kind != wire::type_kind::tensor) continue;
-    declared_type said{found->second->element, found->second->has_shape, {}};
     for (const auto& d : found->second->shape) {
-      said.shape.push_back(d.value.value_or(-1));
       if (!said_.empty() && !d.name.empty()) (void)said_.find(d.name);  // it is a dimension of something
     }
-    const std::string why = contradiction(said, results[i]);
-    if (why.empty()) continue;
-    const std::string what = one_line(called(n) + ": its result '" + n.outputs[i] + "' " + why);
-    if (said.type != 0 && said.type != results[i].type) throw type_contradiction(m_.source, what);
-    throw contradiction_error(m_.source, what);
+    check_alike(*found->second, results[i], called(n) + ": its result '" + n.outputs[i] + "' ");
   }
 }
 

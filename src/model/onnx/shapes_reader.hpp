@@ -52,12 +52,14 @@ class shapes_reader {
   }
   void know(const std::string& name, known k);
   void keep_constant(const std::string& name, known k, tensor* t);
+  [[nodiscard]] std::optional<tensor> small_tensor(const wire::tensor& t, const std::string& what) const;
   void add_initializer(const std::string& name, const wire::tensor& t);
   void add_input(const wire::value_info& v);
   void add_value(const std::string& name, known k);
   bytes size_of(const std::string& what, const known& k);
   [[nodiscard]] node plain_node(const wire::node& n) const;
   [[nodiscard]] bool trains(const wire::node& n) const;
+  void check_alike(const wire::type& in_file, const known& is, const std::string& what) const;
   void check_declared(const node& n, const std::vector<known>& results);
   known find_result(const node& n, const std::string& name, std::int64_t type, const std::string& why);
   void add_node(const wire::node& n, std::size_t index);
@@ -75,6 +77,7 @@ class shapes_reader {
 
   // shape_bodies.cpp
   [[nodiscard]] static std::int64_t type_inside(const wire::node& from, std::size_t result);
+  [[nodiscard]] const known& known_input(const node& n, std::size_t i) const;
   inside ask_bodies(const node& n, const wire::node& from);
   body read_body(const wire::graph& g, const std::vector<known>& inputs, std::size_t kept);
   inside ask_if(const node& n, const wire::node& from);

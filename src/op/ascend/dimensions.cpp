@@ -83,24 +83,23 @@ asking batch_norm(setting& s) {
 }
 
 constexpr row dimension_table[] = {
-    {"ArgMax", "aclnnArgMax", index_of_extreme},
-    {"ArgMin", "aclnnArgMin", index_of_extreme},
+    {"ArgMax", nullptr, index_of_extreme},
+    {"ArgMin", nullptr, index_of_extreme},
     {"BatchNormalization", "aclnnBatchNorm", batch_norm},
     {"CumSum", "aclnnCumsum", cumulate},
     {"LayerNormalization", "aclnnLayerNorm", layer_norm},
-    {"LogSoftmax", "aclnnLogSoftmax", softmax},
+    {"LogSoftmax", nullptr, softmax},
     {"RMSNormalization", "aclnnRmsNorm", rms_norm},
     {"ReduceMax", "aclnnAmax", extreme},
     {"ReduceMean", "aclnnMean", sum},
     {"ReduceMin", "aclnnAmin", extreme},
-    {"ReduceSum", "aclnnReduceSum", sum},
-    {"Softmax", "aclnnSoftmax", softmax},
+    {"ReduceSum", nullptr, sum},
+    {"Softmax", nullptr, softmax},
     {"TopK", "aclnnTopk", top},
 };
 
 }  // namespace
 
-extern const rows dimension_rows;
 const rows dimension_rows{dimension_table};
 
 }  // namespace berth::op::ascend

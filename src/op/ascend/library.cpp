@@ -55,23 +55,9 @@ int format_of(std::size_t dimensions) noexcept {
 }
 
 int data_type(element e) noexcept {
-  switch (e) {
-    case element::f32: return 0;
-    case element::f16: return 1;
-    case element::i8: return 2;
-    case element::i32: return 3;
-    case element::u8: return 4;
-    case element::i16: return 6;
-    case element::u16: return 7;
-    case element::u32: return 8;
-    case element::i64: return 9;
-    case element::u64: return 10;
-    case element::f64: return 11;
-    case element::boolean: return 12;
-    case element::bf16: return 27;
-    case element::other: break;
-  }
-  return -1;
+  constexpr int types[] = {0, 1, 27, 11, 2, 4, 6, 7, 3, 8, 9, 10, 12};  // by element
+  static_assert(std::size(types) == static_cast<std::size_t>(element::other));
+  return e < element::other ? types[static_cast<std::size_t>(e)] : -1;
 }
 
 }  // namespace berth::op::ascend

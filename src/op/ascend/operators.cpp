@@ -5,34 +5,35 @@
 #include <utility>
 
 #include "op/ascend/rows.hpp"
+#include "op/by_name.hpp"
 
 namespace berth::op::ascend {
 
-extern const rows dimension_rows, elementwise_rows, product_rows, shape_rows, window_rows;
-
 namespace {
 
-const row* find_row(const std::string& op) {
-  static const auto& all = *[] {
-    auto* const made = new std::map<std::string, const row*, std::less<>>;
+// The rows, and the functions of those that have the names of their operators.
+struct known_rows {
+  rows_by_name<row> by_operator;
+  std::map<std::string, std::string, std::less<>> function;
+
+  known_rows() {
     for (const rows* each : {&dimension_rows, &elementwise_rows, &product_rows, &shape_rows, &window_rows}) {
-      for (const row& r : *each) made->emplace(r.op, &r);
+      add_rows(by_operator, *each);
     }
-    return made;
-  }();
-  const auto found = all.find(op);
-  return found == all.end() ? nullptr : found->second;
-}
+    for (const auto& [op, r] : by_operator) function[op] = r->function == nullptr ? "aclnn" + op : r->function;
+  }
+};
 
 served serve_on(const device& on, const functions& acl, const request& q, std::vector<tensor_type> outputs) {
   // The table's own kernel, which is not run, gives the request's meaning and the places of a result.
   served s = serve(q, std::move(outputs));
   if (s.run == nullptr) return s;
-  const row* r = find_row(q.op);
+  static const auto& known = *new known_rows;
+  const row* r = find_row(known.by_operator, q.op);
   if (r == nullptr) refuse("the device " + on.properties().name + " has no operator for it");
   require(trailing_ones(q) == 0, "the device broadcasts as it is done since opset 7");
   setting how{acl, q, s.outputs, {}, nullptr, 0};
-  take_functions(how, r->name);
+  take_functions(how, known.function.find(q.op)->second.c_str());
   std::vector<operand_rule> rules;
   for (const std::size_t i : operands_of(q)) how.how.types.push_back(*q.inputs[i]);
   how.given = how.how.types.size();

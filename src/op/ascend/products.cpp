@@ -35,7 +35,6 @@ constexpr row product_table[] = {
 
 }  // namespace
 
-extern const rows product_rows;
 const rows product_rows{product_table};
 
 }  // namespace berth::op::ascend

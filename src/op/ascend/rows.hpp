@@ -32,12 +32,13 @@ struct setting {
 };
 
 struct row {
-  const char* op;
-  const char* name;  // aclnn's
+  const char* names;     // of the table's operators
+  const char* function;  // aclnn's; null: aclnn and the operator's name
   asking (*how)(setting&);
 };
 // Each file lists its rows; operators.cpp puts the lists together.
 using rows = std::span<const row>;
+extern const rows dimension_rows, elementwise_rows, product_rows, shape_rows, window_rows;
 
 template <class... Parameters>
 status asked_of(void* function, Parameters... parameters) {
@@ -109,7 +110,7 @@ template <class From>
 
 [[nodiscard]] element type_of(const setting& s);
 void require(bool holds, const char* why);
-// Takes both functions of the operator of that name; refuses if this CANN lacks them.
+// Takes both functions of the operator of that name, which stays; refuses if this CANN lacks them.
 void take_functions(setting& s, const char* name);
 
 // Ask with one input and one output; with two and one.

@@ -55,7 +55,7 @@ asking gather(setting& s) {
 }
 
 constexpr row shape_table[] = {
-    {"Concat", "aclnnCat", concatenate}, {"Expand", "aclnnExpand", expand},
+    {"Concat", "aclnnCat", concatenate}, {"Expand", nullptr, expand},
     {"Gather", "aclnnGatherV2", gather}, {"GatherElements", "aclnnGather", gather},
     {"Pad", "aclnnConstantPadNd", pad},  {"Slice", "aclnnSliceV2", slice},
     {"Tile", "aclnnRepeat", tile},       {"Transpose", "aclnnPermute", permute},
@@ -64,7 +64,6 @@ constexpr row shape_table[] = {
 
 }  // namespace
 
-extern const rows shape_rows;
 const rows shape_rows{shape_table};
 
 }  // namespace berth::op::ascend

@@ -104,12 +104,11 @@ constexpr row window_table[] = {
     {"ConvTranspose", "aclnnConvolution", transposed_convolution},
     {"GlobalAveragePool", "aclnnMean", global_mean},
     {"GlobalMaxPool", "aclnnAmax", global_maximum},
-    {"MaxPool", "aclnnMaxPool", max_pool},
+    {"MaxPool", nullptr, max_pool},
 };
 
 }  // namespace
 
-extern const rows window_rows;
 const rows window_rows{window_table};
 
 }  // namespace berth::op::ascend

@@ -143,14 +143,7 @@ created_kernel convolution(const convolution_description& d) {
     if (d.weights.shape.size() != rank || d.output.shape.size() != rank || d.groups < 1) {
       throw dnnl::error{dnnl_invalid_arguments, "berth: weights or a result of another rank"};
     }
-    // oneDNN counts dilation from 0 and keeps groups as a leading dimension of the weights.
-    memory::dims dilations = d.over.dilations;
-    for (auto& dilation : dilations) --dilation;
-    memory::dims weights = d.weights.shape;
-    if (d.groups > 1) {
-      weights[0] /= d.groups;
-      weights.insert(weights.begin(), d.groups);
-    }
+    const memory::dims dilations = from_zero(d.over.dilations), weights = grouped(d.weights.shape, d.groups);
     const memory::desc input = descriptor(d.input);
     const memory::desc output = descriptor(d.output);
     const memory::desc any_weights{weights, memory::data_type::f32, memory::format_tag::any};
@@ -184,7 +177,7 @@ created_kernel convolution(const convolution_description& d) {
     if (d.bias) operands.push_back({DNNL_ARG_BIAS, bias, {}});
     if (d.accumulate) operands.push_back({0, output, {}});
     operands.push_back({DNNL_ARG_DST, output, {}});
-    auto made = std::make_unique<primitive_operation>(chosen, convolution_forward{chosen}, std::move(operands));
+    auto made = made_of<convolution_forward>(chosen, std::move(operands));
     if (d.accumulate) made->sum_in_place();
     return made;
   });

@@ -2,20 +2,6 @@
 
 namespace berth::op::onednn {
 
-namespace {
-dnnl::algorithm algorithm_of(binary_kind kind) {
-  switch (kind) {
-    case binary_kind::add: return dnnl::algorithm::binary_add;
-    case binary_kind::subtract: return dnnl::algorithm::binary_sub;
-    case binary_kind::multiply: return dnnl::algorithm::binary_mul;
-    case binary_kind::divide: return dnnl::algorithm::binary_div;
-    case binary_kind::maximum: return dnnl::algorithm::binary_max;
-    case binary_kind::minimum: return dnnl::algorithm::binary_min;
-  }
-  return dnnl::algorithm::undef;
-}
-}  // namespace
-
 // One pass over the tensor: the first function is the primitive, the others its post-ops.
 created_kernel elementwise(const tensor_type& input, const tensor_type& output, const activations& each) {
   return guarded("op: no such elementwise function", [&]() -> std::unique_ptr<library_kernel> {
@@ -30,9 +16,8 @@ created_kernel elementwise(const tensor_type& input, const tensor_type& output, 
     dnnl::algorithm kind{};
     first.get_params_eltwise(0, scale, kind, alpha, beta);
     const dnnl::eltwise_forward::desc what{dnnl::prop_kind::forward_inference, kind, from, alpha, beta};
-    const dnnl::eltwise_forward::primitive_desc chosen{what, primitive_attributes(rest), cpu()};
-    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::eltwise_forward{chosen}, std::move(operands));
+    return made_of<dnnl::eltwise_forward>({what, primitive_attributes(rest), cpu()},
+                                          {{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 
@@ -44,11 +29,12 @@ created_kernel binary(binary_kind kind, const tensor_type& a, const tensor_type&
     const dnnl::memory::desc to = descriptor(output);
     dnnl::post_ops ops;
     append(ops, then);
-    const dnnl::binary::desc what{algorithm_of(kind), left, right, to};
-    const dnnl::binary::primitive_desc chosen{what, primitive_attributes(ops), cpu()};
-    std::vector<primitive_operation::operand> operands{
-        {DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::binary{chosen}, std::move(operands));
+    using enum dnnl::algorithm;
+    constexpr dnnl::algorithm of_kind[] = {binary_add, binary_sub, binary_mul,
+                                           binary_div, binary_max, binary_min};  // by binary_kind
+    const dnnl::binary::desc what{of_kind[static_cast<std::size_t>(kind)], left, right, to};
+    return made_of<dnnl::binary>({what, primitive_attributes(ops), cpu()},
+                                 {{DNNL_ARG_SRC_0, left, {}}, {DNNL_ARG_SRC_1, right, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 

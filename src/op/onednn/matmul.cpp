@@ -35,7 +35,7 @@ std::unique_ptr<library_kernel> as_convolution(const matmul_description& d, cons
   operands.push_back({DNNL_ARG_WEIGHTS, chosen.weights_desc(), b_plain});
   if (d.bias) operands.push_back({DNNL_ARG_BIAS, bias, {}});
   operands.push_back({DNNL_ARG_DST, c, {}});
-  return std::make_unique<primitive_operation>(chosen, convolution_forward{chosen}, std::move(operands));
+  return made_of<convolution_forward>(chosen, std::move(operands));
 } catch (const dnnl::error&) {
   return nullptr;
 }
@@ -204,7 +204,7 @@ created_kernel matmul(const matmul_description& d) {
     if (d.b_constant) operands.back().plain = b;
     if (d.bias) operands.push_back({DNNL_ARG_BIAS, bias, {}});
     operands.push_back({DNNL_ARG_DST, c, {}});
-    return std::make_unique<primitive_operation>(chosen, dnnl::matmul{chosen}, std::move(operands));
+    return made_of<dnnl::matmul>(chosen, std::move(operands));
   });
 }
 

@@ -5,21 +5,6 @@
 extern "C" [[gnu::weak]] int omp_get_max_threads();
 
 namespace berth::op::onednn {
-
-created_kernel convolution(const convolution_description& d);
-created_kernel transposed_convolution(const transposed_convolution_description& d);
-created_kernel matmul(const matmul_description& d);
-created_kernel elementwise(const tensor_type& input, const tensor_type& output, const activations& each);
-created_kernel binary(binary_kind kind, const tensor_type& a, const tensor_type& b, const tensor_type& output,
-                      const activations& then);
-created_kernel pooling(pool_kind kind, const tensor_type& input, const tensor_type& output, const window& over);
-created_kernel mean(const tensor_type& input, const tensor_type& output);
-created_kernel softmax(const tensor_type& input, const tensor_type& output, int axis);
-created_kernel layer_normalization(const tensor_type& input, const tensor_type& output, float epsilon);
-created_kernel concatenation(std::span<const tensor_type> inputs, const tensor_type& output, int axis);
-created_kernel reorder(const tensor_type& input, const tensor_type& output);
-created_kernel pad(const tensor_type& input, const tensor_type& output, const std::vector<std::int64_t>& begin);
-
 namespace {
 
 std::string isa_name(dnnl::cpu_isa isa) {
@@ -49,17 +34,7 @@ std::string name() {
 
 namespace onednn = berth::op::onednn;
 extern "C" [[gnu::visibility("default")]] const berth::op::kernel_table berth_kernels;
-const berth::op::kernel_table berth_kernels{.build = BERTH_KERNELS_BUILD,
-                                            .name = onednn::name,
-                                            .convolution = onednn::convolution,
-                                            .transposed_convolution = onednn::transposed_convolution,
-                                            .matmul = onednn::matmul,
-                                            .elementwise = onednn::elementwise,
-                                            .binary = onednn::binary,
-                                            .pooling = onednn::pooling,
-                                            .mean = onednn::mean,
-                                            .softmax = onednn::softmax,
-                                            .layer_normalization = onednn::layer_normalization,
-                                            .concatenation = onednn::concatenation,
-                                            .reorder = onednn::reorder,
-                                            .pad = onednn::pad};
+#define BERTH_KERNEL_VALUE(factory, parameters) .factory = onednn::factory,
+const berth::op::kernel_table berth_kernels{
+    .build = BERTH_KERNELS_BUILD, .name = onednn::name, BERTH_KERNEL_FACTORIES(BERTH_KERNEL_VALUE)};
+#undef BERTH_KERNEL_VALUE

@@ -11,23 +11,27 @@ created_kernel concatenation(std::span<const tensor_type> inputs, const tensor_t
     std::vector<dnnl::memory::desc> from;
     for (const tensor_type& input : inputs) from.push_back(descriptor(input));
     const dnnl::memory::desc to = descriptor(output);
-    const dnnl::concat::primitive_desc chosen{to, axis, from, cpu(), primitive_attributes()};
     std::vector<primitive_operation::operand> operands;
     for (const auto& d : from) {
       operands.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(operands.size()), d, {}});
     }
     operands.push_back({DNNL_ARG_DST, to, {}});
-    return std::make_unique<primitive_operation>(chosen, dnnl::concat{chosen}, std::move(operands));
+    return made_of<dnnl::concat>({to, axis, from, cpu(), primitive_attributes()}, std::move(operands));
   });
 }
+
+namespace {
+std::unique_ptr<library_kernel> copy_between(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  return made_of<dnnl::reorder>({cpu(), from, cpu(), to, primitive_attributes()},
+                                {{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, to, {}}});
+}
+}  // namespace
 
 created_kernel reorder(const tensor_type& input, const tensor_type& output) {
   return guarded("op: no such reorder", [&]() -> std::unique_ptr<library_kernel> {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
-    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), to, primitive_attributes()};
-    std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
+    return copy_between(from, to);
   });
 }
 
@@ -37,9 +41,7 @@ created_kernel pad(const tensor_type& input, const tensor_type& output, const st
     const dnnl::memory::desc whole = descriptor(output);
     if (begin.size() != output.shape.size()) throw dnnl::error{dnnl_invalid_arguments, "berth: begins of another rank"};
     const dnnl::memory::desc inside = whole.submemory_desc(input.shape, begin);
-    const dnnl::reorder::primitive_desc chosen{cpu(), from, cpu(), inside, primitive_attributes()};
-    std::vector<primitive_operation::operand> operands{{DNNL_ARG_FROM, from, {}}, {DNNL_ARG_TO, inside, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::reorder{chosen}, std::move(operands));
+    return copy_between(from, inside);
   });
 }
 

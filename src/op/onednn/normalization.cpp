@@ -8,9 +8,8 @@ created_kernel softmax(const tensor_type& input, const tensor_type& output, int 
     const dnnl::memory::desc to = descriptor(output);
     const dnnl::softmax_v2_forward::desc what{dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate,
                                               from, to, axis};
-    const dnnl::softmax_v2_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
-    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::softmax_v2_forward{chosen}, std::move(operands));
+    return made_of<dnnl::softmax_v2_forward>({what, primitive_attributes(), cpu()},
+                                             {{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 
@@ -24,11 +23,9 @@ created_kernel layer_normalization(const tensor_type& input, const tensor_type& 
     using flags = dnnl::normalization_flags;
     const dnnl::layer_normalization_forward::desc what{dnnl::prop_kind::forward_inference, from, epsilon,
                                                        flags::use_scale | flags::use_shift};
-    const dnnl::layer_normalization_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
-    std::vector<primitive_operation::operand> operands{
-        {DNNL_ARG_SRC, from, {}}, {DNNL_ARG_SCALE, scale, {}}, {DNNL_ARG_SHIFT, scale, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::layer_normalization_forward{chosen},
-                                                 std::move(operands));
+    return made_of<dnnl::layer_normalization_forward>(
+        {what, primitive_attributes(), cpu()},
+        {{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_SCALE, scale, {}}, {DNNL_ARG_SHIFT, scale, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 

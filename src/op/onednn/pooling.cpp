@@ -10,20 +10,11 @@ created_kernel pooling(pool_kind kind, const tensor_type& input, const tensor_ty
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     require_countable(input, over);
-    dnnl::memory::dims dilations = over.dilations;
-    for (auto& dilation : dilations) --dilation;
-    const dnnl::pooling_v2_forward::desc what{dnnl::prop_kind::forward_inference,
-                                              algorithm,
-                                              from,
-                                              to,
-                                              over.strides,
-                                              over.kernel,
-                                              dilations,
-                                              over.pads_begin,
-                                              over.pads_end};
-    const dnnl::pooling_v2_forward::primitive_desc chosen{what, primitive_attributes(), cpu()};
-    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::pooling_v2_forward{chosen}, std::move(operands));
+    const dnnl::pooling_v2_forward::desc what{
+        dnnl::prop_kind::forward_inference, algorithm,       from,         to, over.strides, over.kernel,
+        from_zero(over.dilations),          over.pads_begin, over.pads_end};
+    return made_of<dnnl::pooling_v2_forward>({what, primitive_attributes(), cpu()},
+                                             {{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 
@@ -32,9 +23,8 @@ created_kernel mean(const tensor_type& input, const tensor_type& output) {
     const dnnl::memory::desc from = descriptor(input);
     const dnnl::memory::desc to = descriptor(output);
     const dnnl::reduction::desc what{dnnl::algorithm::reduction_mean, from, to, 0.0f, 0.0f};
-    const dnnl::reduction::primitive_desc chosen{what, primitive_attributes(), cpu()};
-    std::vector<primitive_operation::operand> operands{{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}};
-    return std::make_unique<primitive_operation>(chosen, dnnl::reduction{chosen}, std::move(operands));
+    return made_of<dnnl::reduction>({what, primitive_attributes(), cpu()},
+                                    {{DNNL_ARG_SRC, from, {}}, {DNNL_ARG_DST, to, {}}});
   });
 }
 

@@ -96,29 +96,14 @@ dnnl::memory::desc dense_descriptor(const dnnl::memory::dims& sizes) {
 }
 
 void append(dnnl::post_ops& ops, const activations& each) {
-  using dnnl::algorithm;
+  using enum dnnl::algorithm;
+  constexpr dnnl::algorithm of_kind[] = {
+      eltwise_relu, eltwise_clip,     eltwise_linear,    eltwise_logistic, eltwise_hardswish, eltwise_swish,
+      eltwise_elu,  eltwise_gelu_erf, eltwise_gelu_tanh, eltwise_tanh,     eltwise_exp,       eltwise_log,
+      eltwise_sqrt, eltwise_abs,      eltwise_square,    eltwise_pow};  // by activation_kind
+  static_assert(std::size(of_kind) == static_cast<std::size_t>(activation_kind::power) + 1);
   for (const activation& a : each) {
-    const auto eltwise = [&](algorithm kind, float alpha = 0, float beta = 0) {
-      ops.append_eltwise(1.0f, kind, alpha, beta);
-    };
-    switch (a.kind) {
-      case activation_kind::relu: eltwise(algorithm::eltwise_relu, a.alpha); break;
-      case activation_kind::clip: eltwise(algorithm::eltwise_clip, a.alpha, a.beta); break;
-      case activation_kind::linear: eltwise(algorithm::eltwise_linear, a.alpha, a.beta); break;
-      case activation_kind::sigmoid: eltwise(algorithm::eltwise_logistic); break;
-      case activation_kind::hard_swish: eltwise(algorithm::eltwise_hardswish); break;
-      case activation_kind::swish: eltwise(algorithm::eltwise_swish, a.alpha); break;
-      case activation_kind::elu: eltwise(algorithm::eltwise_elu, a.alpha); break;
-      case activation_kind::gelu_erf: eltwise(algorithm::eltwise_gelu_erf); break;
-      case activation_kind::gelu_tanh: eltwise(algorithm::eltwise_gelu_tanh); break;
-      case activation_kind::tanh: eltwise(algorithm::eltwise_tanh); break;
-      case activation_kind::exp: eltwise(algorithm::eltwise_exp); break;
-      case activation_kind::log: eltwise(algorithm::eltwise_log); break;
-      case activation_kind::sqrt: eltwise(algorithm::eltwise_sqrt); break;
-      case activation_kind::abs: eltwise(algorithm::eltwise_abs); break;
-      case activation_kind::square: eltwise(algorithm::eltwise_square); break;
-      case activation_kind::power: eltwise(algorithm::eltwise_pow, a.alpha, a.beta); break;
-    }
+    ops.append_eltwise(1.0f, of_kind[static_cast<std::size_t>(a.kind)], a.alpha, a.beta);
   }
 }
 

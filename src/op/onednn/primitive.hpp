@@ -10,6 +10,10 @@
 
 namespace berth::op::onednn {
 
+#define BERTH_KERNEL_FACTORY(factory, parameters) created_kernel factory parameters;
+BERTH_KERNEL_FACTORIES(BERTH_KERNEL_FACTORY)
+#undef BERTH_KERNEL_FACTORY
+
 // The CPU engine. One per process: primitives and memory of one engine work together.
 [[nodiscard]] dnnl::engine& cpu();
 
@@ -72,6 +76,26 @@ class primitive_operation final : public library_kernel {
   void* workspace_ = nullptr;               // of the scratchpad
   const char* kernel_;
 };
+
+// Makes the operation of the primitive that oneDNN has chosen.
+template <class Primitive>
+[[nodiscard]] std::unique_ptr<primitive_operation> made_of(const typename Primitive::primitive_desc& chosen,
+                                                           std::vector<primitive_operation::operand> operands) {
+  return std::make_unique<primitive_operation>(chosen, Primitive{chosen}, std::move(operands));
+}
+
+// Returns the dilations as oneDNN counts them, from 0.
+[[nodiscard]] inline dnnl::memory::dims from_zero(dnnl::memory::dims dilations) {
+  for (auto& dilation : dilations) --dilation;
+  return dilations;
+}
+// Returns the shape of weights with the groups as a leading dimension.
+[[nodiscard]] inline dnnl::memory::dims grouped(dnnl::memory::dims weights, std::int64_t groups) {
+  if (groups == 1) return weights;
+  weights[0] /= groups;
+  weights.insert(weights.begin(), groups);
+  return weights;
+}
 
 // Runs `make`, which returns a unique_ptr<library_kernel>, and turns oneDNN's exceptions into errors.
 template <class Make>

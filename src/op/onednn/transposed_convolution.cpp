@@ -281,12 +281,7 @@ std::unique_ptr<library_kernel> gradient::made(const description& d) {
   }
   if (reads_only_padding_somewhere(back)) return nullptr;
   require_countable(back.input, back.over);
-  memory::dims weights = d.weights.shape, dilations = d.over.dilations;
-  for (auto& dilation : dilations) --dilation;
-  if (d.groups > 1) {
-    weights[0] /= d.groups;
-    weights.insert(weights.begin(), d.groups);
-  }
+  const memory::dims dilations = from_zero(d.over.dilations), weights = grouped(d.weights.shape, d.groups);
   const memory::desc x = descriptor(d.input), y = descriptor(d.output);
   const memory::desc any{weights, memory::data_type::f32, memory::format_tag::any};
   const auto direct = dnnl::algorithm::convolution_direct;
@@ -298,12 +293,10 @@ std::unique_ptr<library_kernel> gradient::made(const description& d) {
   while (!is_generated(chosen.impl_info_str())) {  // others allocate, or are plain loops
     if (!chosen.next_impl()) return nullptr;
   }
-  std::vector<primitive_operation::operand> operands{
-      {DNNL_ARG_DIFF_DST, x, {}},
-      {DNNL_ARG_WEIGHTS, chosen.weights_desc(), dense_descriptor(weights)},
-      {DNNL_ARG_DIFF_SRC, y, {}}};
-  auto kernel =
-      std::make_unique<primitive_operation>(chosen, dnnl::convolution_backward_data{chosen}, std::move(operands));
+  auto kernel = made_of<dnnl::convolution_backward_data>(
+      chosen, {{DNNL_ARG_DIFF_DST, x, {}},
+               {DNNL_ARG_WEIGHTS, chosen.weights_desc(), dense_descriptor(weights)},
+               {DNNL_ARG_DIFF_SRC, y, {}}});
   return std::make_unique<gradient>(d, std::move(kernel), functions_after(d.output, d.then));
 }
 

@@ -244,7 +244,6 @@ constexpr definition algebra_table[] = {
 
 }  // namespace
 
-extern const rows algebra_rows;
 const rows algebra_rows{algebra_table};
 
 }  // namespace berth::op

@@ -8,19 +8,6 @@ namespace berth::op {
 
 namespace {
 
-#define BERTH_BINARY(NAME, EXPRESSION)                               \
-  struct NAME##_of {                                                 \
-    template <class C>                                               \
-    C operator()([[maybe_unused]] const double* p, C a, C b) const { \
-      return static_cast<C>(EXPRESSION);                             \
-    }                                                                \
-  }
-
-template <class C>
-constexpr bool is_nan(C x) {
-  return x != x;
-}
-
 template <class C>
 C integer_power(C base, C exponent) {
   if constexpr (std::is_signed_v<C>) {
@@ -58,64 +45,24 @@ C remainder_of(const double* p, C a, C b) {
   }
 }
 
-BERTH_BINARY(add, sum(a, b));
-BERTH_BINARY(add_scaled, sum(a, times(from_real<C>(p[0]), b)));
-BERTH_BINARY(subtract, difference(a, b));
-BERTH_BINARY(multiply, times(a, b));
-BERTH_BINARY(divide, quotient(a, b));
-BERTH_BINARY(power, power(a, b));
-BERTH_BINARY(modulo, remainder_of(p, a, b));
-BERTH_BINARY(maximum, is_nan(a) || a > b ? a : b);
-BERTH_BINARY(minimum, is_nan(a) || a < b ? a : b);
-BERTH_BINARY(logical_and, a != 0 && b != 0);
-BERTH_BINARY(logical_or, a != 0 || b != 0);
-BERTH_BINARY(logical_xor, (a != 0) != (b != 0));
-BERTH_BINARY(bit_and, a& b);
-BERTH_BINARY(bit_or, a | b);
-BERTH_BINARY(bit_xor, a ^ b);
-BERTH_BINARY(shift_left,
-             static_cast<std::uint64_t>(b) > 63 ? C{0} : static_cast<C>(static_cast<std::uint64_t>(a) << b));
-BERTH_BINARY(shift_right,
-             static_cast<std::uint64_t>(b) > 63 ? C{0} : static_cast<C>(static_cast<std::uint64_t>(a) >> b));
-BERTH_BINARY(equal, a == b);
-BERTH_BINARY(greater, a > b);
-BERTH_BINARY(greater_or_equal, a >= b);
-BERTH_BINARY(less, a < b);
-BERTH_BINARY(less_or_equal, a <= b);
-BERTH_BINARY(prelu, a >= 0 ? a : times(a, b));
-BERTH_BINARY(clip_below, is_nan(a) || a > b ? a : b);
-BERTH_BINARY(clip_above, is_nan(a) || a < b ? a : b);
-
-struct over_count_of {
-  template <class C>
-  C operator()(const double* p, C x) const {
-    return static_cast<C>(x / static_cast<C>(p[0]));
-  }
+constexpr auto added = [](auto a, auto b) { return sum(a, b); };
+constexpr auto larger = [](auto a, auto b) { return a != a || a > b ? a : b; };
+constexpr auto smaller = [](auto a, auto b) { return a != a || a < b ? a : b; };
+constexpr auto held_between = [](auto x, auto low, auto high) { return smaller(larger(x, low), high); };
+constexpr auto chosen_one = [](auto condition, auto a, auto b) { return condition != 0 ? a : b; };
+constexpr auto shifted_left = [](auto a, auto b) {
+  return static_cast<std::uint64_t>(b) > 63 ? 0 : static_cast<std::uint64_t>(a) << b;
 };
-struct clip_between_of {
-  template <class C>
-  C operator()(const double*, C x, C low, C high) const {
-    const C raised = is_nan(x) || x > low ? x : low;
-    return is_nan(raised) || raised < high ? raised : high;
-  }
-};
-struct clip_by_attributes_of {
-  template <class C>
-  C operator()(const double* p, C x) const {
-    return clip_between_of{}(p, x, static_cast<C>(p[0]), static_cast<C>(p[1]));
-  }
-};
-struct chosen_of {
-  template <class C>
-  C operator()(const double*, C condition, C a, C b) const {
-    return condition != 0 ? a : b;
-  }
+constexpr auto shifted_right = [](auto a, auto b) {
+  return static_cast<std::uint64_t>(b) > 63 ? 0 : static_cast<std::uint64_t>(a) >> b;
 };
 
 template <const row_functions& Functions>
 made two(const request& q, const types& outputs) {
   return map(q, outputs, {Functions, {}, domain_of(input(q, 0).type)});
 }
+template <class F>
+constexpr auto of_two = two<on_all<F, 2>>;
 
 types numbers_like_all(const request& q) {
   (void)require_number(q, 0);
@@ -137,8 +84,9 @@ types integers_like_all(const request& q) {
 
 made add(const request& q, const types& outputs) {
   const float alpha = attribute_or(q, "alpha", 1.0f);  // aclnnAdd's: a + alpha b
-  if (alpha == 1) return two<on_all<add_of, 2>>(q, outputs);
-  return map(q, outputs, {on_all<add_scaled_of, 2>, {alpha}, domain_of(input(q, 0).type)});
+  if (alpha == 1) return of_two<decltype(added)>(q, outputs);
+  constexpr auto scaled = []<class C>(const double* p, C a, C b) { return sum(a, times(from_real<C>(p[0]), b)); };
+  return map(q, outputs, {on_all<decltype(scaled), 2>, {alpha}, domain_of(input(q, 0).type)});
 }
 
 types power_type(const request& q) {
@@ -149,29 +97,33 @@ types power_type(const request& q) {
 made raise(const request& q, const types& outputs) {
   const element a = input(q, 0).type;
   const bool mixed = !is_real(a) && is_real(input(q, 1).type);
-  return map(q, outputs, {on_all<power_of, 2>, {}, mixed ? domain::f64 : domain_of(a)});
+  constexpr auto raised = [](auto base, auto exponent) { return power(base, exponent); };
+  return map(q, outputs, {on_all<decltype(raised), 2>, {}, mixed ? domain::f64 : domain_of(a)});
 }
 
 made modulo(const request& q, const types& outputs) {
   const auto truncates = attribute_or<std::int64_t>(q, "fmod", 0);
-  return map(q, outputs, {on_all<modulo_of, 2>, {static_cast<double>(truncates)}, domain_of(input(q, 0).type)});
+  constexpr auto rest = []<class C>(const double* p, C a, C b) { return remainder_of(p, a, b); };
+  return map(q, outputs, {on_all<decltype(rest), 2>, {static_cast<double>(truncates)}, domain_of(input(q, 0).type)});
 }
 
 made shift(const request& q, const types& outputs) {
-  return choice(q, "direction", "", {"LEFT", "RIGHT"}) == "LEFT" ? two<on_integers<shift_left_of, 2>>(q, outputs)
-                                                                 : two<on_integers<shift_right_of, 2>>(q, outputs);
+  return choice(q, "direction", "", {"LEFT", "RIGHT"}) == "LEFT"
+             ? two<on_integers<decltype(shifted_left), 2>>(q, outputs)
+             : two<on_integers<decltype(shifted_right), 2>>(q, outputs);
 }
 
-template <const row_functions& Functions>
+template <class F>
 made successive(const request& q, const types& outputs) {
-  map_plan plan{Functions, {}, domain_of(input(q, 0).type)};
+  map_plan plan{on_all<F, 2>, {}, domain_of(input(q, 0).type)};
   plan.successive = true;
   return map(q, outputs, plan);
 }
 made mean_of_all(const request& q, const types& outputs) {
-  map_plan plan{on_all<add_of, 2>, {static_cast<double>(q.inputs.size())}, domain_of(input(q, 0).type)};
+  map_plan plan{on_all<decltype(added), 2>, {static_cast<double>(q.inputs.size())}, domain_of(input(q, 0).type)};
+  constexpr auto over_count = []<class C>(const double* p, C x) { return x / static_cast<C>(p[0]); };
   plan.successive = true;
-  plan.last = on_all<over_count_of, 1>;
+  plan.last = on_all<decltype(over_count), 1>;
   return map(q, outputs, plan);
 }
 types like_any_number(const request& q) {
@@ -194,14 +146,17 @@ types clip_type(const request& q) {
 }
 made clip(const request& q, const types& outputs) {
   const domain in = domain_of(input(q, 0).type);
-  if (has(q, 1) && has(q, 2)) return map(q, outputs, {on_all<clip_between_of, 3>, {}, in});
-  if (has(q, 1)) return map(q, outputs, {on_all<clip_below_of, 2>, {}, in});
-  if (has(q, 2)) return map(q, outputs, {on_all<clip_above_of, 2>, {}, in});
+  if (has(q, 1) && has(q, 2)) return map(q, outputs, {on_all<decltype(held_between), 3>, {}, in});
+  if (has(q, 1)) return map(q, outputs, {on_all<decltype(larger), 2>, {}, in});
+  if (has(q, 2)) return map(q, outputs, {on_all<decltype(smaller), 2>, {}, in});
   const double low = attribute_or(q, "min", -INFINITY), high = attribute_or(q, "max", INFINITY);
   if (low == -INFINITY && high == INFINITY && !is_real(outputs[0].type)) {  // no limits, which integers may have
     return copies(q, outputs, {{0, 0, 0, 0, shape_of(q, 0), strides_of(input(q, 0)), strides_of(outputs[0])}});
   }
-  return map(q, outputs, {on_reals<clip_by_attributes_of, 1>, {low, high}, in});
+  constexpr auto clipped = []<class C>(const double* p, C x) {
+    return held_between(x, static_cast<C>(p[0]), static_cast<C>(p[1]));
+  };
+  return map(q, outputs, {on_reals<decltype(clipped), 1>, {low, high}, in});
 }
 
 types where_type(const request& q) {
@@ -211,7 +166,7 @@ types where_type(const request& q) {
   return {dense(input(q, 1).type, broadcast(shape_of(q, 0), both))};
 }
 made choose(const request& q, const types& outputs) {
-  return map(q, outputs, {on_all<chosen_of, 3>, {}, domain_of(input(q, 1).type)});
+  return map(q, outputs, {on_all<decltype(chosen_one), 3>, {}, domain_of(input(q, 1).type)});
 }
 
 types prelu_type(const request& q) {
@@ -221,39 +176,46 @@ types prelu_type(const request& q) {
 }
 
 constexpr const char* two_shapes = "64x1024,64x1024";
-#define BERTH_TWO(NAME, INFER, FUNCTIONS) \
-  { NAME, 2, 0, true, INFER, two<FUNCTIONS>, two_shapes }
+// Returns the row of a function of two operands; of integers and truths.
+template <class F>
+constexpr definition of_pair(const char* name, infer_function infer, F) {
+  return {name, 2, 0, true, infer, of_two<F>, two_shapes};
+}
+template <class F>
+constexpr definition of_bits(const char* name, infer_function infer, F) {
+  return {name, 2, 0, true, infer, two<on_integers<F, 2>>, two_shapes};
+}
+
 constexpr definition binary_table[] = {
     {"Add", 2, 0, true, numbers_like_all, add, two_shapes},
-    BERTH_TWO("And", truth_of_truths, (on_integers<logical_and_of, 2>)),
+    of_bits("And", truth_of_truths, [](auto a, auto b) { return a != 0 && b != 0; }),
     {"BitShift", 2, 0, true, integers_like_all, shift, two_shapes},
-    BERTH_TWO("BitwiseAnd", integers_like_all, (on_integers<bit_and_of, 2>)),
-    BERTH_TWO("BitwiseOr", integers_like_all, (on_integers<bit_or_of, 2>)),
-    BERTH_TWO("BitwiseXor", integers_like_all, (on_integers<bit_xor_of, 2>)),
+    of_bits("BitwiseAnd", integers_like_all, [](auto a, auto b) { return a & b; }),
+    of_bits("BitwiseOr", integers_like_all, [](auto a, auto b) { return a | b; }),
+    of_bits("BitwiseXor", integers_like_all, [](auto a, auto b) { return a ^ b; }),
     {"Clip", 3, 0, true, clip_type, clip, "64x1024,scalar,scalar"},
-    BERTH_TWO("Div", numbers_like_all, (on_all<divide_of, 2>)),
-    BERTH_TWO("Equal", truth_of_two, (on_all<equal_of, 2>)),
-    BERTH_TWO("Greater", truth_of_two, (on_all<greater_of, 2>)),
-    BERTH_TWO("GreaterOrEqual", truth_of_two, (on_all<greater_or_equal_of, 2>)),
-    BERTH_TWO("Less", truth_of_two, (on_all<less_of, 2>)),
-    BERTH_TWO("LessOrEqual", truth_of_two, (on_all<less_or_equal_of, 2>)),
-    {"Max", any_number, 0, true, like_any_number, successive<on_all<maximum_of, 2>>, two_shapes},
+    of_pair("Div", numbers_like_all, [](auto a, auto b) { return quotient(a, b); }),
+    of_pair("Equal", truth_of_two, [](auto a, auto b) { return a == b; }),
+    of_pair("Greater", truth_of_two, [](auto a, auto b) { return a > b; }),
+    of_pair("GreaterOrEqual", truth_of_two, [](auto a, auto b) { return a >= b; }),
+    of_pair("Less", truth_of_two, [](auto a, auto b) { return a < b; }),
+    of_pair("LessOrEqual", truth_of_two, [](auto a, auto b) { return a <= b; }),
+    {"Max", any_number, 0, true, like_any_number, successive<decltype(larger)>, two_shapes},
     {"Mean", any_number, 0, true, like_any_number, mean_of_all, two_shapes},
-    {"Min", any_number, 0, true, like_any_number, successive<on_all<minimum_of, 2>>, two_shapes},
+    {"Min", any_number, 0, true, like_any_number, successive<decltype(smaller)>, two_shapes},
     {"Mod", 2, 0, true, numbers_like_all, modulo, two_shapes},
-    BERTH_TWO("Mul", numbers_like_all, (on_all<multiply_of, 2>)),
-    BERTH_TWO("Or", truth_of_truths, (on_integers<logical_or_of, 2>)),
-    {"PRelu", 2, 0, true, prelu_type, two<on_all<prelu_of, 2>>, "64x1024,1024"},
+    of_pair("Mul", numbers_like_all, [](auto a, auto b) { return times(a, b); }),
+    of_bits("Or", truth_of_truths, [](auto a, auto b) { return a != 0 || b != 0; }),
+    of_pair("PRelu", prelu_type, [](auto a, auto b) { return a >= 0 ? a : times(a, b); }),
     {"Pow", 2, 0, true, power_type, raise, two_shapes},
-    BERTH_TWO("Sub", numbers_like_all, (on_all<subtract_of, 2>)),
-    {"Sum", any_number, 0, true, like_any_number, successive<on_all<add_of, 2>>, two_shapes},
+    of_pair("Sub", numbers_like_all, [](auto a, auto b) { return difference(a, b); }),
+    {"Sum", any_number, 0, true, like_any_number, successive<decltype(added)>, two_shapes},
     {"Where", 3, 0, true, where_type, choose, "64x1024,64x1024,64x1024"},
-    BERTH_TWO("Xor", truth_of_truths, (on_integers<logical_xor_of, 2>)),
+    of_bits("Xor", truth_of_truths, [](auto a, auto b) { return (a != 0) != (b != 0); }),
 };
 
 }  // namespace
 
-extern const rows binary_rows;
 const rows binary_rows{binary_table};
 
 }  // namespace berth::op

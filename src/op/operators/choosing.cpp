@@ -238,12 +238,8 @@ unique_plan unique_of(const request& q) {
   }
   if (p.slices > static_cast<std::int64_t>(most_looked_at)) refuse("more than 2^24 elements");
   const bool sorted = attribute_or<std::int64_t>(q, "sorted", 1) != 0;
-  switch (domain_of(t.type)) {
-    case domain::f32:
-    case domain::f64: p.found = distinct_of<double>(t, p.outer, p.slices, p.inner, sorted); break;
-    case domain::i64: p.found = distinct_of<std::int64_t>(t, p.outer, p.slices, p.inner, sorted); break;
-    case domain::u64: p.found = distinct_of<std::uint64_t>(t, p.outer, p.slices, p.inner, sorted); break;
-  }
+  p.found =
+      in_domain(domain_of(t.type), [&]<class C>(C) { return distinct_of<C>(t, p.outer, p.slices, p.inner, sorted); });
   p.result[p.axis] = std::ssize(p.found.first);
   return p;
 }
@@ -285,7 +281,6 @@ constexpr definition choosing_table[] = {
 
 }  // namespace
 
-extern const rows choosing_rows;
 const rows choosing_rows{choosing_table};
 
 }  // namespace berth::op

@@ -1,5 +1,6 @@
 // Functions of one operand.
 #include <algorithm>
+#include <functional>
 
 #include "op/operators/rows.hpp"
 #include "op/plain/map.hpp"
@@ -8,10 +9,6 @@ namespace berth::op {
 
 namespace {
 
-// The operator's numbers, for functions that have none.
-struct no_numbers {
-  static std::vector<double> numbers(const request&) { return {}; }
-};
 // Up to two float attributes with their defaults.
 template <class Self>
 struct attribute_numbers {
@@ -37,13 +34,6 @@ C shrunk(C x, double bias, double limit) {
   return wide < -limit ? sum(x, from_real<C>(bias)) : difference(x, from_real<C>(bias));
 }
 
-#define BERTH_UNARY(NAME, EXPRESSION)                           \
-  struct NAME##_of : no_numbers {                               \
-    template <class C>                                          \
-    C operator()([[maybe_unused]] const double* p, C x) const { \
-      return static_cast<C>(EXPRESSION);                        \
-    }                                                           \
-  }
 #define BERTH_UNARY_WITH(NAME, EXPRESSION, ...)                                          \
   struct NAME##_of : attribute_numbers<NAME##_of> {                                      \
     static constexpr named names[] = {__VA_ARGS__};                                      \
@@ -64,41 +54,6 @@ C absolute(C x) {
   else
     return std::abs(x);
 }
-
-BERTH_UNARY(identity, x);
-BERTH_UNARY(abs, absolute(x));
-BERTH_UNARY(neg, difference(C{0}, x));
-BERTH_UNARY(sign, x > 0 ? 1 : x == 0 ? 0 : x < 0 ? -1 : x);
-BERTH_UNARY(relu, x > 0 ? x : x != x ? x : 0);
-BERTH_UNARY(acos, std::acos(x));
-BERTH_UNARY(acosh, std::acosh(x));
-BERTH_UNARY(asin, std::asin(x));
-BERTH_UNARY(asinh, std::asinh(x));
-BERTH_UNARY(atan, std::atan(x));
-BERTH_UNARY(atanh, std::atanh(x));
-BERTH_UNARY(ceil, std::ceil(x));
-BERTH_UNARY(cos, std::cos(x));
-BERTH_UNARY(cosh, std::cosh(x));
-BERTH_UNARY(erf, std::erf(x));
-BERTH_UNARY(exp, std::exp(x));
-BERTH_UNARY(floor, std::floor(x));
-BERTH_UNARY(log, std::log(x));
-BERTH_UNARY(reciprocal, 1 / x);
-BERTH_UNARY(round, std::nearbyint(x));  // to even, the rounding that programs start with
-BERTH_UNARY(sigmoid, 1 / (1 + std::exp(-x)));
-BERTH_UNARY(sin, std::sin(x));
-BERTH_UNARY(sinh, std::sinh(x));
-BERTH_UNARY(softplus, x > 20 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
-BERTH_UNARY(softsign, x / (1 + std::abs(x)));
-BERTH_UNARY(sqrt, std::sqrt(x));
-BERTH_UNARY(tan, std::tan(x));
-BERTH_UNARY(tanh, std::tanh(x));
-BERTH_UNARY(hard_swish, x* std::fmin(std::fmax(x / 6 + C(0.5), C(0)), C(1)));
-BERTH_UNARY(mish, x* std::tanh(std::log1p(std::exp(x))));
-BERTH_UNARY(gelu_erf, x* C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))));
-BERTH_UNARY(gelu_tanh, x* C(0.5) * (1 + std::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
-BERTH_UNARY(not_a_number, x != x);
-BERTH_UNARY(logical_not, x == 0);
 
 BERTH_UNARY_WITH(celu, x > 0 ? x : a * std::expm1(x / a), {"alpha", 1});
 BERTH_UNARY_WITH(elu, x > 0 ? x : a * std::expm1(x), {"alpha", 1});
@@ -123,7 +78,9 @@ struct infinite_of {
 
 template <const row_functions& Functions, class F>
 made one(const request& q, const types& outputs) {
-  return map(q, outputs, {Functions, F::numbers(q), domain_of(input(q, 0).type)});
+  std::vector<double> p;
+  if constexpr (requires { F::numbers(q); }) p = F::numbers(q);
+  return map(q, outputs, {Functions, p, domain_of(input(q, 0).type)});
 }
 
 types like_first_real(const request& q) {
@@ -145,8 +102,12 @@ types truth_of_truth(const request& q) {
 
 made gelu(const request& q, const types& outputs) {
   const auto how = choice(q, "approximate", "none", {"none", "tanh"});
-  return how == "tanh" ? one<on_reals<gelu_tanh_of, 1>, gelu_tanh_of>(q, outputs)
-                       : one<on_reals<gelu_erf_of, 1>, gelu_erf_of>(q, outputs);
+  constexpr auto by_erf = []<class C>(C x) { return x * C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))); };
+  constexpr auto by_tanh = []<class C>(C x) {
+    return x * C(0.5) * (1 + std::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x)));
+  };
+  return how == "tanh" ? one<on_reals<decltype(by_tanh), 1>, decltype(by_tanh)>(q, outputs)
+                       : one<on_reals<decltype(by_erf), 1>, decltype(by_erf)>(q, outputs);
 }
 
 types cast_type(const request& q) {
@@ -162,64 +123,70 @@ made cast(const request& q, const types& outputs) {
   request of_one = q;
   of_one.inputs.resize(1);
   if (operands_of(q).size() != 1) refuse("internal: an operand too many");
-  return one<on_all<identity_of, 1>, identity_of>(of_one, outputs);
+  return one<on_all<std::identity, 1>, std::identity>(of_one, outputs);
 }
 
-#define BERTH_REAL(NAME, F) \
-  { NAME, 1, 0, true, like_first_real, one<on_reals<F##_of, 1>, F##_of>, "64x1024" }
-#define BERTH_NUMBER(NAME, F) \
-  { NAME, 1, 0, true, like_first_number, one<on_all<F##_of, 1>, F##_of>, "64x1024" }
+// Returns the row of a function of floats, or of any elements.
+template <class F>
+constexpr definition of_reals(const char* name, F, infer_function infer = like_first_real) {
+  return {name, 1, 0, true, infer, one<on_reals<F, 1>, F>, "64x1024"};
+}
+template <class F>
+constexpr definition of_all(const char* name, F, infer_function infer = like_first_number) {
+  return {name, 1, 0, true, infer, one<on_all<F, 1>, F>, "64x1024"};
+}
 
 constexpr definition elementwise_table[] = {
-    BERTH_NUMBER("Abs", abs),
-    BERTH_REAL("Acos", acos),
-    BERTH_REAL("Acosh", acosh),
-    BERTH_REAL("Asin", asin),
-    BERTH_REAL("Asinh", asinh),
-    BERTH_REAL("Atan", atan),
-    BERTH_REAL("Atanh", atanh),
+    of_all("Abs", [](auto x) { return absolute(x); }),
+    of_reals("Acos", [](auto x) { return std::acos(x); }),
+    of_reals("Acosh", [](auto x) { return std::acosh(x); }),
+    of_reals("Asin", [](auto x) { return std::asin(x); }),
+    of_reals("Asinh", [](auto x) { return std::asinh(x); }),
+    of_reals("Atan", [](auto x) { return std::atan(x); }),
+    of_reals("Atanh", [](auto x) { return std::atanh(x); }),
     {"Cast", 1, 0, true, cast_type, cast, "64x1024"},
     {"CastLike", 2, 2, true, cast_like_type, cast, "64x1024,1"},
-    BERTH_REAL("Ceil", ceil),
-    BERTH_REAL("Celu", celu),
-    BERTH_REAL("Cos", cos),
-    BERTH_REAL("Cosh", cosh),
-    BERTH_REAL("Elu", elu),
-    BERTH_REAL("Erf", erf),
-    BERTH_REAL("Exp", exp),
-    BERTH_REAL("Floor", floor),
+    of_reals("Ceil", [](auto x) { return std::ceil(x); }),
+    of_reals("Celu", celu_of{}),
+    of_reals("Cos", [](auto x) { return std::cos(x); }),
+    of_reals("Cosh", [](auto x) { return std::cosh(x); }),
+    of_reals("Elu", elu_of{}),
+    of_reals("Erf", [](auto x) { return std::erf(x); }),
+    of_reals("Exp", [](auto x) { return std::exp(x); }),
+    of_reals("Floor", [](auto x) { return std::floor(x); }),
     {"Gelu", 1, 0, true, like_first_real, gelu, "64x1024"},
-    BERTH_REAL("HardSigmoid", hard_sigmoid),
-    BERTH_REAL("HardSwish", hard_swish),
-    {"Identity", 1, 0, true, like_first, one<on_all<identity_of, 1>, identity_of>, "64x1024"},
-    {"IsInf", 1, 0, true, truth_of_real, one<on_reals<infinite_of, 1>, infinite_of>, "64x1024"},
-    {"IsNaN", 1, 0, true, truth_of_real, one<on_reals<not_a_number_of, 1>, not_a_number_of>, "64x1024"},
-    BERTH_REAL("LeakyRelu", leaky_relu),
-    BERTH_REAL("Log", log),
-    BERTH_REAL("Mish", mish),
-    BERTH_NUMBER("Neg", neg),
-    {"Not", 1, 0, true, truth_of_truth, one<on_integers<logical_not_of, 1>, logical_not_of>, "64x1024"},
-    BERTH_REAL("Reciprocal", reciprocal),
-    BERTH_NUMBER("Relu", relu),
-    BERTH_REAL("Round", round),
-    BERTH_REAL("Selu", selu),
-    BERTH_NUMBER("Shrink", shrink),
-    BERTH_REAL("Sigmoid", sigmoid),
-    BERTH_NUMBER("Sign", sign),
-    BERTH_REAL("Sin", sin),
-    BERTH_REAL("Sinh", sinh),
-    BERTH_REAL("Softplus", softplus),
-    BERTH_REAL("Softsign", softsign),
-    BERTH_REAL("Sqrt", sqrt),
-    BERTH_REAL("Swish", swish),
-    BERTH_REAL("Tan", tan),
-    BERTH_REAL("Tanh", tanh),
-    BERTH_REAL("ThresholdedRelu", thresholded_relu),
+    of_reals("HardSigmoid", hard_sigmoid_of{}),
+    of_reals("HardSwish", []<class C>(C x) { return x * std::fmin(std::fmax(x / 6 + C(0.5), C(0)), C(1)); }),
+    of_all("Identity", std::identity{}, like_first),
+    of_reals("IsInf", infinite_of{}, truth_of_real),
+    of_reals(
+        "IsNaN", [](auto x) { return x != x; }, truth_of_real),
+    of_reals("LeakyRelu", leaky_relu_of{}),
+    of_reals("Log", [](auto x) { return std::log(x); }),
+    of_reals("Mish", [](auto x) { return x * std::tanh(std::log1p(std::exp(x))); }),
+    of_all("Neg", []<class C>(C x) { return difference(C{0}, x); }),
+    of_all(
+        "Not", [](auto x) { return x == 0; }, truth_of_truth),
+    of_reals("Reciprocal", [](auto x) { return 1 / x; }),
+    of_all("Relu", []<class C>(C x) { return x > 0 || x != x ? x : C{0}; }),
+    of_reals("Round", [](auto x) { return std::nearbyint(x); }),  // to even, the rounding that programs start with
+    of_reals("Selu", selu_of{}),
+    of_all("Shrink", shrink_of{}),
+    of_reals("Sigmoid", [](auto x) { return 1 / (1 + std::exp(-x)); }),
+    of_all("Sign", []<class C>(C x) { return x != x ? x : static_cast<C>((x > 0) - (x < 0)); }),
+    of_reals("Sin", [](auto x) { return std::sin(x); }),
+    of_reals("Sinh", [](auto x) { return std::sinh(x); }),
+    of_reals("Softplus", [](auto x) { return x > 20 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }),
+    of_reals("Softsign", [](auto x) { return x / (1 + std::abs(x)); }),
+    of_reals("Sqrt", [](auto x) { return std::sqrt(x); }),
+    of_reals("Swish", swish_of{}),
+    of_reals("Tan", [](auto x) { return std::tan(x); }),
+    of_reals("Tanh", [](auto x) { return std::tanh(x); }),
+    of_reals("ThresholdedRelu", thresholded_relu_of{}),
 };
 
 }  // namespace
 
-extern const rows elementwise_rows;
 const rows elementwise_rows{elementwise_table};
 
 }  // namespace berth::op

@@ -32,6 +32,31 @@ void check_known_indices(const request& q, std::size_t i, std::int64_t size) {
   }
 }
 
+// The offset that the index at `from` names: one number for each of some dimensions.
+struct pointer_reader {
+  element type;
+  std::int64_t step;  // between the numbers
+  std::vector<std::int64_t> sizes, by;
+  std::int64_t operator()(const std::byte* from) const {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < by.size(); ++d) {
+      offset += in_range(read_integer(type, from + static_cast<std::int64_t>(d) * step), sizes[d]) * by[d];
+    }
+    return offset;
+  }
+};
+
+// Copies a slice for each index. `over` walks over the data, the indices and the result; `slice` over the elements of
+// a slice in data and result.
+made gathered(const request& q, const types& outputs, const nest& over, const nest& slice,
+              const pointer_reader& pointer) {
+  return function(q, outputs, [=, size = element_size(outputs[0].type)](bases at, void*) {
+    over.each(at, [&](const nest::point& here) {
+      copy_elements(slice, std::array<std::byte*, 2>{here[0] + pointer(here[1]), here[2]}, size);
+    });
+  });
+}
+
 types gather_type(const request& q) {
   (void)require_indices(q, 1);
   const shape& data = shape_of(q, 0);
@@ -45,58 +70,47 @@ types gather_type(const request& q) {
 }
 made gather(const request& q, const types& outputs) {
   const tensor_type &data = input(q, 0), &indices = input(q, 1);
-  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
+  const std::size_t axis = axis_of(q, 0, rank_of(q, 0)), rank = indices.shape.size();
   const strides data_by = strides_of(data), to_by = strides_of(outputs[0]);
-  const std::size_t rank = indices.shape.size();
+  const auto from = to_by.begin() + static_cast<std::ptrdiff_t>(axis);
+  const strides index_to(from, from + static_cast<std::ptrdiff_t>(rank));
   // Each index copies a slice of all other dimensions.
   shape slice;
-  strides slice_from, slice_to, index_to;
+  strides slice_from, slice_to;
   for (std::size_t d = 0; d < data.shape.size(); ++d) {
     if (d == axis) continue;
     slice.push_back(data.shape[d]);
     slice_from.push_back(data_by[d]);
     slice_to.push_back(to_by[d < axis ? d : d + rank - 1]);
   }
-  for (std::size_t d = 0; d < rank; ++d) index_to.push_back(to_by[axis + d]);
-  const auto run = [by = data_by[axis], size = data.shape[axis], type = indices.type,
-                    bytes_each = element_size(data.type), over = nest{indices.shape, {strides_of(indices), index_to}},
-                    inner = nest{slice, {slice_from, slice_to}}](bases at, void*) {
-    const std::array<std::byte*, 2> base{at[1], at[2]};
-    over.each(base, [&](const nest::point& here) {
-      const std::int64_t index = in_range(read_integer(type, here[0]), size);
-      const std::array<std::byte*, 2> part{at[0] + index * by, here[1]};
-      copy_elements(inner, part, bytes_each);
-    });
-  };
-  return function(q, outputs, run);
+  return gathered(q, outputs, {indices.shape, {strides(rank, 0), strides_of(indices), index_to}},
+                  {slice, {slice_from, slice_to}}, {indices.type, 0, {data.shape[axis]}, {data_by[axis]}});
 }
 
-types gather_elements_type(const request& q) {
-  (void)require_indices(q, 1);
+// Checks indices of single elements along an axis, which is returned.
+std::size_t axis_of_elements(const request& q) {
   const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
   const shape &data = shape_of(q, 0), &indices = shape_of(q, 1);
   if (indices.size() != data.size()) refuse("indices are not of the data's rank");
   for (std::size_t d = 0; d < data.size(); ++d) {
     if (d != axis && indices[d] > data[d]) refuse("indices are larger than the data");
   }
-  if (data[axis] == 0 && count_of(indices) != 0) refuse("an index into an empty dimension");
   check_known_indices(q, 1, data[axis]);
-  return {dense(like_first(q)[0].type, indices)};
+  return axis;
+}
+types gather_elements_type(const request& q) {
+  (void)require_indices(q, 1);
+  const std::size_t axis = axis_of_elements(q);
+  if (shape_of(q, 0)[axis] == 0 && count_of(shape_of(q, 1)) != 0) refuse("an index into an empty dimension");
+  return {dense(like_first(q)[0].type, shape_of(q, 1))};
 }
 made gather_elements(const request& q, const types& outputs) {
   const tensor_type &data = input(q, 0), &indices = input(q, 1);
   const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
   strides data_by = strides_of(data);
   const std::int64_t along = std::exchange(data_by[axis], 0);
-  const auto run = [along, size = data.shape[axis], type = indices.type, bytes_each = element_size(data.type),
-                    over = nest{indices.shape, {data_by, strides_of(indices), strides_of(outputs[0])}}](bases at,
-                                                                                                        void*) {
-    over.each(at, [&](const nest::point& here) {
-      const std::int64_t index = in_range(read_integer(type, here[1]), size);
-      std::memcpy(here[2], here[0] + index * along, bytes_each);
-    });
-  };
-  return function(q, outputs, run);
+  return gathered(q, outputs, {indices.shape, {data_by, strides_of(indices), strides_of(outputs[0])}}, {{}, {{}, {}}},
+                  {indices.type, 0, {data.shape[axis]}, {along}});
 }
 
 // Returns the element after a scattered one was combined with it.
@@ -111,55 +125,47 @@ C combined(const std::string& how, C was, C update) {
 void scatter_one(const std::string& how, element type, std::byte* to, const std::byte* update) {
   if (how == "none") {
     std::memcpy(to, update, element_size(type));
-  } else if (is_real(type)) {
-    write(type, to, combined(how, read(type, to), read(type, update)));
-  } else if (domain_of(type) == domain::u64) {
-    const std::uint64_t v = combined(how, read_as<std::uint64_t>(type, to), read_as<std::uint64_t>(type, update));
-    std::memcpy(to, &v, sizeof v);
-  } else {
-    const std::int64_t v = combined(how, read_integer(type, to), read_integer(type, update));
-    store_as<std::int64_t>(type)(&v, to, 0, 1);
+    return;
   }
+  in_domain(domain_of(type), [&]<class C>(C) {
+    const C v = combined(how, read_as<C>(type, to), read_as<C>(type, update));
+    store_as<C>(type)(&v, to, 0, 1);
+  });
 }
 std::string scatter_reduction(const request& q) {
   return choice(q, "reduction", "none", {"none", "add", "mul", "max", "min"});
 }
 
-void copy_first(bases at, const nest& whole, std::size_t bytes_each) {
-  copy_elements(whole, std::array<std::byte*, 2>{at[0], at[3]}, bytes_each);
+// Copies the data, then combines a slice of it with the updates of each index. `over` walks over the indices, the
+// updates and the result; `slice` over the elements of a slice in updates and result.
+made scattered(const request& q, const types& outputs, const nest& over, const nest& slice,
+               const pointer_reader& pointer) {
+  const nest whole{shape_of(q, 0), {strides_of(input(q, 0)), strides_of(outputs[0])}};
+  return function(q, outputs, [=, how = scatter_reduction(q), type = outputs[0].type](bases at, void*) {
+    copy_elements(whole, std::array<std::byte*, 2>{at[0], at[3]}, element_size(type));
+    over.each(at.subspan(1), [&](const nest::point& here) {
+      const std::array<std::byte*, 2> part{here[1], here[2] + pointer(here[0])};
+      slice.each(part, [&](const nest::point& there) { scatter_one(how, type, there[1], there[0]); });
+    });
+  });
 }
 
 types scatter_elements_type(const request& q) {
   (void)require_indices(q, 1);
   (void)scatter_reduction(q);
-  const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
-  const shape &data = shape_of(q, 0), &indices = shape_of(q, 1);
-  if (input(q, 2).type != input(q, 0).type || shape_of(q, 2) != indices || indices.size() != data.size()) {
+  if (input(q, 2).type != input(q, 0).type || shape_of(q, 2) != shape_of(q, 1) || rank_of(q, 0) != rank_of(q, 1)) {
     refuse("data, indices and updates do not fit one another");
   }
-  for (std::size_t d = 0; d < data.size(); ++d) {
-    if (d != axis && indices[d] > data[d]) refuse("indices are larger than the data");
-  }
-  check_known_indices(q, 1, data[axis]);
+  (void)axis_of_elements(q);
   return like_first(q);
 }
 made scatter_elements(const request& q, const types& outputs) {
   const tensor_type &data = input(q, 0), &indices = input(q, 1);
   const std::size_t axis = axis_of(q, 0, rank_of(q, 0));
   strides to_by = strides_of(outputs[0]);
-  const nest whole{data.shape, {strides_of(data), to_by}};
   const std::int64_t along = std::exchange(to_by[axis], 0);
-  const auto run =
-      [along, whole, how = scatter_reduction(q), size = data.shape[axis], index_type = indices.type, type = data.type,
-       over = nest{indices.shape, {strides_of(indices), strides_of(input(q, 2)), to_by}}](bases at, void*) {
-        copy_first(at, whole, element_size(type));
-        const std::array<std::byte*, 3> base{at[1], at[2], at[3]};
-        over.each(base, [&](const nest::point& here) {
-          const std::int64_t index = in_range(read_integer(index_type, here[0]), size);
-          scatter_one(how, type, here[2] + index * along, here[1]);
-        });
-      };
-  return function(q, outputs, run);
+  return scattered(q, outputs, {indices.shape, {strides_of(indices), strides_of(input(q, 2)), to_by}}, {{}, {{}, {}}},
+                   {indices.type, 0, {data.shape[axis]}, {along}});
 }
 
 // GatherND and ScatterND: the last dimension of the indices names a slice of the data.
@@ -201,19 +207,6 @@ types gather_nd_type(const request& q) {
   return {dense(like_first(q)[0].type, joined({&p.batches, &p.pointers, &p.slice}))};
 }
 
-// The offset that the index at `from` names.
-struct pointer_reader {
-  element type;
-  std::int64_t step;
-  std::vector<std::int64_t> sizes, by;
-  std::int64_t operator()(const std::byte* from) const {
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < by.size(); ++d) {
-      offset += in_range(read_integer(type, from + static_cast<std::int64_t>(d) * step), sizes[d]) * by[d];
-    }
-    return offset;
-  }
-};
 pointer_reader reader_of(const request& q, const pointed& p, const strides& by) {
   pointer_reader r{input(q, 1).type, strides_of(input(q, 1)).back(), {}, {}};
   for (std::size_t d = 0; d < p.depth; ++d) {
@@ -233,15 +226,8 @@ made gather_nd(const request& q, const types& outputs) {
   std::copy_n(data_by.begin(), p.batch, from.begin());
   const strides slice_from(data_by.begin() + static_cast<std::ptrdiff_t>(p.batch + p.depth), data_by.end());
   const strides slice_to(to_by.begin() + static_cast<std::ptrdiff_t>(outer), to_by.end());
-  const auto run = [pointer = reader_of(q, p, data_by), bytes_each = element_size(outputs[0].type),
-                    over = nest{joined({&p.batches, &p.pointers}), {from, index_by, to}},
-                    inner = nest{p.slice, {slice_from, slice_to}}](bases at, void*) {
-    over.each(at, [&](const nest::point& here) {
-      const std::array<std::byte*, 2> part{here[0] + pointer(here[1]), here[2]};
-      copy_elements(inner, part, bytes_each);
-    });
-  };
-  return function(q, outputs, run);
+  return gathered(q, outputs, {joined({&p.batches, &p.pointers}), {from, index_by, to}},
+                  {p.slice, {slice_from, slice_to}}, reader_of(q, p, data_by));
 }
 
 types scatter_nd_type(const request& q) {
@@ -261,18 +247,8 @@ made scatter_nd(const request& q, const types& outputs) {
   const strides updates(update_by.begin(), update_by.begin() + outer),
       slice_from(update_by.begin() + outer, update_by.end());
   const strides slice_to(to_by.begin() + static_cast<std::ptrdiff_t>(p.depth), to_by.end());
-  const nest whole{shape_of(q, 0), {strides_of(input(q, 0)), to_by}};
-  const auto run = [whole, how = scatter_reduction(q), type = outputs[0].type, pointer = reader_of(q, p, to_by),
-                    over = nest{p.pointers, {index_by, updates}},
-                    inner = nest{p.slice, {slice_from, slice_to}}](bases at, void*) {
-    copy_first(at, whole, element_size(type));
-    const std::array<std::byte*, 2> base{at[1], at[2]};
-    over.each(base, [&](const nest::point& here) {
-      const std::array<std::byte*, 2> part{here[1], at[3] + pointer(here[0])};
-      inner.each(part, [&](const nest::point& there) { scatter_one(how, type, there[1], there[0]); });
-    });
-  };
-  return function(q, outputs, run);
+  return scattered(q, outputs, {p.pointers, {index_by, updates, strides(p.pointers.size(), 0)}},
+                   {p.slice, {slice_from, slice_to}}, reader_of(q, p, to_by));
 }
 
 types one_hot_type(const request& q) {
@@ -347,7 +323,6 @@ constexpr definition gathering_table[] = {
 
 }  // namespace
 
-extern const rows gathering_rows;
 const rows gathering_rows{gathering_table};
 
 }  // namespace berth::op

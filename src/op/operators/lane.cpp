@@ -150,11 +150,7 @@ made cumulate_as(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 made cumulate(const request& q, const types& outputs) {
-  switch (domain_of(input(q, 0).type)) {
-    case domain::f32:
-    case domain::f64: return cumulate_as<double>(q, outputs);
-    default: return cumulate_as<std::int64_t>(q, outputs);
-  }
+  return is_real(input(q, 0).type) ? cumulate_as<double>(q, outputs) : cumulate_as<std::int64_t>(q, outputs);
 }
 
 std::size_t arg_axis(const request& q) {
@@ -195,13 +191,7 @@ made arg_as(const request& q, const types& outputs) {
 }
 template <bool Most>
 made arg(const request& q, const types& outputs) {
-  switch (domain_of(input(q, 0).type)) {
-    case domain::f32: return arg_as<float, Most>(q, outputs);
-    case domain::f64: return arg_as<double, Most>(q, outputs);
-    case domain::i64: return arg_as<std::int64_t, Most>(q, outputs);
-    case domain::u64: return arg_as<std::uint64_t, Most>(q, outputs);
-  }
-  return nullptr;
+  return in_domain(domain_of(input(q, 0).type), [&]<class C>(C) { return arg_as<C, Most>(q, outputs); });
 }
 
 std::int64_t most_wanted(const request& q) {
@@ -259,13 +249,7 @@ made top_as(const request& q, const types& outputs) {
                   "values with their indices");
 }
 made top(const request& q, const types& outputs) {
-  switch (domain_of(input(q, 0).type)) {
-    case domain::f32:
-    case domain::f64: return top_as<double>(q, outputs);
-    case domain::i64: return top_as<std::int64_t>(q, outputs);
-    case domain::u64: return top_as<std::uint64_t>(q, outputs);
-  }
-  return nullptr;
+  return in_domain(domain_of(input(q, 0).type), [&]<class C>(C) { return top_as<C>(q, outputs); });
 }
 
 constexpr definition lane_table[] = {
@@ -280,7 +264,6 @@ constexpr definition lane_table[] = {
 
 }  // namespace
 
-extern const rows lane_rows;
 const rows lane_rows{lane_table};
 
 }  // namespace berth::op

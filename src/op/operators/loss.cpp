@@ -84,7 +84,6 @@ constexpr definition loss_table[] = {
 
 }  // namespace
 
-extern const rows loss_rows;
 const rows loss_rows{loss_table};
 
 }  // namespace berth::op

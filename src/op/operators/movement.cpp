@@ -327,7 +327,6 @@ constexpr definition movement_table[] = {
 
 }  // namespace
 
-extern const rows movement_rows;
 const rows movement_rows{movement_table};
 
 }  // namespace berth::op

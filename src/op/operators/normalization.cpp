@@ -288,7 +288,6 @@ constexpr definition normalization_table[] = {
 
 }  // namespace
 
-extern const rows normalization_rows;
 const rows normalization_rows{normalization_table};
 
 }  // namespace berth::op

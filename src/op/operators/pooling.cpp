@@ -133,11 +133,7 @@ made max_pool_in(const request& q, const types& outputs) {
 }
 // Does not compute all types in f64, which does not tell large neighbouring integers apart.
 made max_pool(const request& q, const types& outputs) {
-  switch (domain_of(outputs[0].type)) {
-    case domain::i64: return max_pool_in<std::int64_t>(q, outputs);
-    case domain::u64: return max_pool_in<std::uint64_t>(q, outputs);
-    default: return max_pool_in<double>(q, outputs);
-  }
+  return in_domain(domain_of(outputs[0].type), [&]<class C>(C) { return max_pool_in<C>(q, outputs); });
 }
 
 // Sums term(element) over each window; end(sum, elements, elements with the declared padding) is the result.
@@ -224,7 +220,6 @@ constexpr definition pooling_table[] = {
 
 }  // namespace
 
-extern const rows pooling_rows;
 const rows pooling_rows{pooling_table};
 
 }  // namespace berth::op

@@ -107,11 +107,7 @@ types product_type(const request& q) {
   return {dense(input(q, 0).type, product(shape_of(q, 0), shape_of(q, 1)))};
 }
 made matmul(const request& q, const types& outputs) {
-  switch (domain_of(input(q, 0).type)) {
-    case domain::f32: return product_as<float>(q, outputs);
-    case domain::f64: return product_as<double>(q, outputs);
-    default: return product_as<std::int64_t>(q, outputs);
-  }
+  return in_domain(domain_of(input(q, 0).type), [&]<class C>(C) { return product_as<C>(q, outputs); });
 }
 
 // Y = alpha A' B' + beta C.
@@ -163,11 +159,7 @@ made gemm_as(const request& q, const types& outputs) {
   return function(q, outputs, run);
 }
 made gemm(const request& q, const types& outputs) {
-  switch (domain_of(input(q, 0).type)) {
-    case domain::f32: return gemm_as<float>(q, outputs);
-    case domain::f64: return gemm_as<double>(q, outputs);
-    default: return gemm_as<std::int64_t>(q, outputs);
-  }
+  return in_domain(domain_of(input(q, 0).type), [&]<class C>(C) { return gemm_as<C>(q, outputs); });
 }
 
 // MatMulInteger (a, b, zero points of both) and QLinearMatMul (a, its scale and zero point, b likewise, y likewise).
@@ -230,7 +222,6 @@ constexpr definition product_table[] = {
 
 }  // namespace
 
-extern const rows product_rows;
 const rows product_rows{product_table};
 
 }  // namespace berth::op

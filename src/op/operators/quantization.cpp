@@ -131,7 +131,6 @@ constexpr definition quantization_table[] = {
 
 }  // namespace
 
-extern const rows quantization_rows;
 const rows quantization_rows{quantization_table};
 
 }  // namespace berth::op

@@ -299,7 +299,6 @@ constexpr definition recurrent_table[] = {
 
 }  // namespace
 
-extern const rows recurrent_rows;
 const rows recurrent_rows{recurrent_table};
 
 }  // namespace berth::op

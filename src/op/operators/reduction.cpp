@@ -120,6 +120,10 @@ reduction_kind<C> kind_of(std::string_view op) {
   return {0, add_terms<C, same<A>>, as_it_is<A>};
 }
 
+bool keeps(const request& q) {
+  return attribute_or<std::int64_t>(q, "keepdims", 1) != 0;
+}
+
 // The dimensions kept (of input and result) and the dimensions reduced (of the input).
 struct reduction_nests {
   nest kept, reduced;
@@ -145,10 +149,10 @@ reduction_nests nests_of(const tensor_type& from, const tensor_type& to, const s
 }
 
 template <class C>
-made reduce_as(const request& q, const types& outputs, const std::vector<std::size_t>& axes, bool keep) {
+made reduce_as(const request& q, const types& outputs) {
   const tensor_type& from = input(q, 0);
-  const auto run = [n = nests_of(from, outputs[0], axes, keep), kind = kind_of<C>(q.op), load = load_as<C>(from.type),
-                    store = store_as<sum_of<C>>(outputs[0].type)](bases at, void*) {
+  const auto run = [n = nests_of(from, outputs[0], reduced_axes(q), keeps(q)), kind = kind_of<C>(q.op),
+                    load = load_as<C>(from.type), store = store_as<sum_of<C>>(outputs[0].type)](bases at, void*) {
     const std::array<std::byte*, 2> both{at[0], at[1]};
     n.kept.each(both, [&](const nest::point& here) {
       partial<sum_of<C>> so_far{kind.begin};
@@ -168,24 +172,13 @@ made reduce_as(const request& q, const types& outputs, const std::vector<std::si
   return function(q, outputs, run);
 }
 
-bool keeps(const request& q) {
-  return attribute_or<std::int64_t>(q, "keepdims", 1) != 0;
-}
-
 types reduction_type(const request& q) {
   (void)require_number(q, 0);
   return {dense(input(q, 0).type, reduced(shape_of(q, 0), reduced_axes(q), keeps(q)))};
 }
 
 made reduce(const request& q, const types& outputs) {
-  const auto axes = reduced_axes(q);
-  switch (domain_of(input(q, 0).type)) {
-    case domain::f32: return reduce_as<float>(q, outputs, axes, keeps(q));
-    case domain::f64: return reduce_as<double>(q, outputs, axes, keeps(q));
-    case domain::i64: return reduce_as<std::int64_t>(q, outputs, axes, keeps(q));
-    case domain::u64: return reduce_as<std::uint64_t>(q, outputs, axes, keeps(q));
-  }
-  return nullptr;
+  return in_domain(domain_of(input(q, 0).type), [&]<class C>(C) { return reduce_as<C>(q, outputs); });
 }
 
 #define BERTH_REDUCTION(NAME) \
@@ -200,7 +193,6 @@ constexpr definition reduction_table[] = {
 
 }  // namespace
 
-extern const rows reduction_rows;
 const rows reduction_rows{reduction_table};
 
 }  // namespace berth::op

@@ -416,7 +416,6 @@ constexpr definition resizing_table[] = {
 
 }  // namespace
 
-extern const rows resizing_rows;
 const rows resizing_rows{resizing_table};
 
 }  // namespace berth::op

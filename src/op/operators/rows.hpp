@@ -15,9 +15,13 @@
 namespace berth::op {
 
 using types = std::vector<tensor_type>;
+using infer_function = decltype(definition::infer);
 
 // Each file of operators lists its rows; registry.cpp puts the lists together.
 using rows = std::span<const definition>;
+extern const rows algebra_rows, binary_rows, choosing_rows, elementwise_rows, gathering_rows, lane_rows, loss_rows,
+    movement_rows, normalization_rows, pooling_rows, product_rows, quantization_rows, recurrent_rows, reduction_rows,
+    resizing_rows, sampling_rows, shaping_rows, signal_rows, window_rows;
 
 // One result like input 0.
 [[nodiscard]] types like_first(const request& q);

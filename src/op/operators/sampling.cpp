@@ -248,7 +248,6 @@ constexpr definition sampling_table[] = {
 
 }  // namespace
 
-extern const rows sampling_rows;
 const rows sampling_rows{sampling_table};
 
 }  // namespace berth::op

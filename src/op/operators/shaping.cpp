@@ -164,7 +164,6 @@ constexpr definition shaping_table[] = {
 
 }  // namespace
 
-extern const rows shaping_rows;
 const rows shaping_rows{shaping_table};
 
 }  // namespace berth::op

@@ -81,6 +81,17 @@ struct transform {
       imaginary /= static_cast<double>(length);
     }
   }
+  // Writes the first `results` frequencies, `step` apart, their parts `part` apart.
+  template <class F>
+  void write_all(std::int64_t results, std::int64_t count, F&& f, element type, std::byte* to, std::int64_t step,
+                 std::int64_t part) const noexcept {
+    for (std::int64_t k = 0; k < results; ++k, to += step) {
+      double real = 0, imaginary = 0;
+      (*this)(k, count, f, real, imaginary);
+      write(type, to, real);
+      write(type, to + part, imaginary);
+    }
+  }
 };
 
 void check_length(std::int64_t n) {
@@ -140,13 +151,7 @@ made dft(const request& q, const types& outputs) {
         a = read(type, from + i * x_step);
         b = complex ? read(type, from + i * x_step + x_part) : 0;
       };
-      for (std::int64_t k = 0; k < p.results; ++k) {
-        double real = 0, imaginary = 0;
-        f(k, count, element_at, real, imaginary);
-        std::byte* to = here[1] + k * y_step;
-        write(type, to, real);
-        write(type, to + y_part, imaginary);
-      }
+      f.write_all(p.results, count, element_at, type, here[1], y_step, y_part);
     });
   };
   return function(q, outputs, run, transform::workspace_of(p.length), "the roots of unity");
@@ -194,13 +199,8 @@ made stft(const request& q, const types& outputs) {
           a = weight * read(type, from + i * x_by[1]);
           b = complex ? weight * read(type, from + i * x_by[1] + x_by[2]) : 0;
         };
-        for (std::int64_t k = 0; k < p.results; ++k) {
-          double real = 0, imaginary = 0;
-          f(k, p.length, element_at, real, imaginary);
-          std::byte* to = at[windowed ? 2 : 1] + n * y_by[0] + frame * y_by[1] + k * y_by[2];
-          write(type, to, real);
-          write(type, to + y_by[3], imaginary);
-        }
+        std::byte* const to = at[windowed ? 2 : 1] + n * y_by[0] + frame * y_by[1];
+        f.write_all(p.results, p.length, element_at, type, to, y_by[2], y_by[3]);
       }
     }
   };
@@ -257,7 +257,6 @@ constexpr definition signal_table[] = {
 
 }  // namespace
 
-extern const rows signal_rows;
 const rows signal_rows{signal_table};
 
 }  // namespace berth::op

@@ -61,32 +61,44 @@ void each_result(const convolved& c, std::byte* y, F&& f) {
   }
 }
 
-// Calls f(address in x, address in w) for the products that one result sums: at each, the first of c.w[1] channels.
-template <class F>
-void each_term(const convolved& c, const std::byte* x, const std::byte* w, std::int64_t n, std::int64_t m,
-               const place& at, F&& f) {
-  const std::int64_t first = m / (c.w[0] / c.groups) * c.w[1];
+// Calls f(address in x, address in w) for the elements of a window that are there. index(d, k) is the index in x of
+// element k of the window in dimension d; below 0: none.
+template <class Index, class F>
+void each_tap(const convolved& c, const std::byte* x, const std::byte* w, Index index, F&& f) {
   place k{};
   do {
-    const std::byte* from = x + n * c.x_by[0] + first * c.x_by[1];
-    const std::byte* weight = w + m * c.w_by[0];
+    const std::byte *from = x, *weight = w;
     bool inside = true;
     for (std::size_t d = 0; d < c.spatial.size(); ++d) {
-      const std::int64_t i = at[d] * c.over.strides[d] + k[d] * c.over.dilations[d] - c.over.pads_begin[d];
+      const std::int64_t i = index(d, k[d]);
       inside = inside && i >= 0 && i < c.x[d + 2];
       from += i * c.x_by[d + 2];
       weight += k[d] * c.w_by[d + 2];
     }
-    if (inside) f(static_cast<const std::byte*>(from), static_cast<const std::byte*>(weight));
+    if (inside) f(from, weight);
   } while (advance(k, c.over.kernel));
+}
+// The same for the products that one result sums: at each, the first of c.w[1] channels.
+template <class F>
+void each_term(const convolved& c, const std::byte* x, const std::byte* w, std::int64_t n, std::int64_t m,
+               const place& at, F&& f) {
+  const std::int64_t first = m / (c.w[0] / c.groups) * c.w[1];
+  const auto index = [&](std::size_t d, std::int64_t k) {
+    return at[d] * c.over.strides[d] + k * c.over.dilations[d] - c.over.pads_begin[d];
+  };
+  each_tap(c, x + n * c.x_by[0] + first * c.x_by[1], w + m * c.w_by[0], index, f);
+}
+
+// The type of a convolution of floats whose result has this shape.
+types real_type(const request& q, const shape& to) {
+  if (has(q, 2) && shape_of(q, 2) != shape{to[1]}) refuse("the bias has not one value per output channel");
+  return {dense(input(q, 0).type, to)};
 }
 
 types convolution_type(const request& q) {
   (void)require_real(q, 0);
   require_same_types(q);
-  const shape to = convolved_shape(q, 1);
-  if (has(q, 2) && shape_of(q, 2) != shape{to[1]}) refuse("the bias has not one value per output channel");
-  return {dense(input(q, 0).type, to)};
+  return real_type(q, convolved_shape(q, 1));
 }
 made convolution(const request& q, const types& outputs) {
   const bool biased = has(q, 2);
@@ -187,9 +199,7 @@ namespace {
 types spread_type(const request& q) {
   (void)require_real(q, 0);
   require_same_types(q);
-  const shape to = spreading_of(q).result;
-  if (has(q, 2) && shape_of(q, 2) != shape{to[1]}) refuse("the bias has not one value per output channel");
-  return {dense(input(q, 0).type, to)};
+  return real_type(q, spreading_of(q).result);
 }
 made spread(const request& q, const types& outputs) {
   const convolved c = convolved_of(q, 1, outputs[0], spreading_of(q).over);
@@ -198,23 +208,15 @@ made spread(const request& q, const types& outputs) {
     const std::int64_t in_each = c.x[1] / c.groups, out_each = c.w[1];
     each_result(c, at[biased ? 3 : 2], [&](std::int64_t n, std::int64_t m, const place& p, std::byte* to) {
       double total = biased ? read(type, at[2] + m * bias_by) : 0;
-      const std::int64_t group = m / out_each;
-      place k{};
-      do {
-        const std::byte* from = at[0] + n * c.x_by[0];
-        const std::byte* weight = at[1] + (m % out_each) * c.w_by[1];
-        bool inside = true;
-        for (std::size_t d = 0; d < c.spatial.size(); ++d) {
-          const std::int64_t reach = p[d] + c.over.pads_begin[d] - k[d] * c.over.dilations[d];
-          const std::int64_t i = reach / c.over.strides[d];
-          inside = inside && reach >= 0 && reach % c.over.strides[d] == 0 && i < c.x[d + 2];
-          from += i * c.x_by[d + 2];
-          weight += k[d] * c.w_by[d + 2];
-        }
-        if (!inside) continue;
-        const std::int64_t channel = group * in_each;
-        total += dot(type, from + channel * c.x_by[1], c.x_by[1], weight + channel * c.w_by[0], c.w_by[0], in_each);
-      } while (advance(k, c.over.kernel));
+      const std::int64_t first = m / out_each * in_each;
+      const auto index = [&](std::size_t d, std::int64_t k) {
+        const std::int64_t reach = p[d] + c.over.pads_begin[d] - k * c.over.dilations[d];
+        return reach % c.over.strides[d] != 0 ? -1 : reach / c.over.strides[d];
+      };
+      each_tap(c, at[0] + n * c.x_by[0] + first * c.x_by[1], at[1] + m % out_each * c.w_by[1] + first * c.w_by[0],
+               index, [&](const std::byte* x, const std::byte* weights) {
+                 total += dot(type, x, c.x_by[1], weights, c.w_by[0], in_each);
+               });
       write(type, to, total);
     });
   };
@@ -230,7 +232,6 @@ constexpr definition window_table[] = {
 
 }  // namespace
 
-extern const rows window_rows;
 const rows window_rows{window_table};
 
 }  // namespace berth::op

@@ -118,48 +118,38 @@ void store(const C* from, std::byte* to, std::int64_t stride, std::int64_t count
   }
 }
 
-}  // namespace
-
-template <class C>
-load_function<C> load_as(element e) noexcept {
+// Returns f(M{}), with the type M of these elements in memory; null for `other`.
+template <class Function, class F>
+Function in_memory(element e, F f) noexcept {
   switch (e) {
-    case element::f32: return load<C, float>;
-    case element::f16: return load<C, half>;
-    case element::bf16: return load<C, brain>;
-    case element::f64: return load<C, double>;
-    case element::i8: return load<C, std::int8_t>;
-    case element::u8: return load<C, std::uint8_t>;
-    case element::i16: return load<C, std::int16_t>;
-    case element::u16: return load<C, std::uint16_t>;
-    case element::i32: return load<C, std::int32_t>;
-    case element::u32: return load<C, std::uint32_t>;
-    case element::i64: return load<C, std::int64_t>;
-    case element::u64: return load<C, std::uint64_t>;
-    case element::boolean: return load<C, truth>;
+    case element::f32: return f(float{});
+    case element::f16: return f(half{});
+    case element::bf16: return f(brain{});
+    case element::f64: return f(double{});
+    case element::i8: return f(std::int8_t{});
+    case element::u8: return f(std::uint8_t{});
+    case element::i16: return f(std::int16_t{});
+    case element::u16: return f(std::uint16_t{});
+    case element::i32: return f(std::int32_t{});
+    case element::u32: return f(std::uint32_t{});
+    case element::i64: return f(std::int64_t{});
+    case element::u64: return f(std::uint64_t{});
+    case element::boolean: return f(truth{});
     case element::other: break;
   }
   return nullptr;
 }
 
+}  // namespace
+
+template <class C>
+load_function<C> load_as(element e) noexcept {
+  return in_memory<load_function<C>>(e, []<class M>(M) { return load<C, M>; });
+}
+
 template <class C>
 store_function<C> store_as(element e) noexcept {
-  switch (e) {
-    case element::f32: return store<C, float>;
-    case element::f16: return store<C, half>;
-    case element::bf16: return store<C, brain>;
-    case element::f64: return store<C, double>;
-    case element::i8: return store<C, std::int8_t>;
-    case element::u8: return store<C, std::uint8_t>;
-    case element::i16: return store<C, std::int16_t>;
-    case element::u16: return store<C, std::uint16_t>;
-    case element::i32: return store<C, std::int32_t>;
-    case element::u32: return store<C, std::uint32_t>;
-    case element::i64: return store<C, std::int64_t>;
-    case element::u64: return store<C, std::uint64_t>;
-    case element::boolean: return store<C, truth>;
-    case element::other: break;
-  }
-  return nullptr;
+  return in_memory<store_function<C>>(e, []<class M>(M) { return store<C, M>; });
 }
 
 template load_function<float> load_as<float>(element) noexcept;

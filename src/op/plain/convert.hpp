@@ -15,6 +15,16 @@ namespace berth::op {
 enum class domain : std::uint8_t { f32, f64, i64, u64 };
 // Returns the type that elements of this type are computed in.
 [[nodiscard]] domain domain_of(element e) noexcept;
+// Returns f(C{}), with the type C that these elements are computed in.
+template <class F>
+auto in_domain(domain d, F&& f) {
+  switch (d) {
+    case domain::f32: return f(float{});
+    case domain::f64: return f(double{});
+    case domain::i64: return f(std::int64_t{});
+    default: return f(std::uint64_t{});
+  }
+}
 
 // `count` elements, each `stride` bytes behind the one before.
 template <class C>

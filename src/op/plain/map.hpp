@@ -1,6 +1,9 @@
 // Element-wise kernels: each result element from the operands' elements at its place.
 #pragma once
 
+#include <tuple>
+#include <type_traits>
+
 #include "op/plain/plain.hpp"
 
 namespace berth::op {
@@ -10,26 +13,27 @@ template <class C>
 using row_function = void (*)(const C* const* in, C* out, std::int64_t count, const double* p);
 
 // The same function for each type that kernels compute in; null where the operator is not defined there.
-struct row_functions {
-  row_function<float> f32 = nullptr;
-  row_function<double> f64 = nullptr;
-  row_function<std::int64_t> i64 = nullptr;
-  row_function<std::uint64_t> u64 = nullptr;
-};
+using row_functions =
+    std::tuple<row_function<float>, row_function<double>, row_function<std::int64_t>, row_function<std::uint64_t>>;
 
-// From F, a stateless function object with C operator()(const double* p, C x...) const of N elements.
+// From F, a stateless function object of N elements, before which it may take the numbers.
 template <class C, class F, std::size_t N>
 void row_of(const C* const* in, C* out, std::int64_t count, const double* p) {
-  const F f{};
+  const auto f = [p](auto... x) {
+    if constexpr (std::is_invocable_v<F, const double*, decltype(x)...>)
+      return static_cast<C>(F{}(p, x...));
+    else
+      return static_cast<C>(F{}(x...));
+  };
   if constexpr (N == 1) {
     const C* a = in[0];
-    for (std::int64_t i = 0; i < count; ++i) out[i] = f(p, a[i]);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(a[i]);
   } else if constexpr (N == 2) {
     const C *a = in[0], *b = in[1];
-    for (std::int64_t i = 0; i < count; ++i) out[i] = f(p, a[i], b[i]);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i]);
   } else {
     const C *a = in[0], *b = in[1], *c = in[2];
-    for (std::int64_t i = 0; i < count; ++i) out[i] = f(p, a[i], b[i], c[i]);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(a[i], b[i], c[i]);
   }
 }
 template <class F, std::size_t N>

@@ -29,6 +29,7 @@ class nest {
   [[nodiscard]] std::int64_t row() const noexcept { return row_; }
   [[nodiscard]] std::int64_t stride(std::size_t operand) const noexcept { return row_strides_[operand]; }
   [[nodiscard]] std::size_t operands() const noexcept { return row_strides_.size(); }
+  [[nodiscard]] bool is_point() const noexcept { return row_ == 1 && outer_.empty() && !empty_; }
 
   // One element of a row: here[k] is its address in operand k.
   struct point {

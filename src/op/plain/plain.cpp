@@ -25,15 +25,16 @@ operand_rule rule_of(const tensor_type& t, bool written, bool in_place) {
 plain_operation::plain_operation(const request& q, const std::vector<tensor_type>& outputs, bool in_place,
                                  bytes workspace, const char* what)
     : operation{operands_of(q).size() + outputs.size(), align_up(workspace, workspace_alignment), what} {
-  for (const std::size_t i : operands_of(q)) types_.push_back(*q.inputs[i]);
-  inputs_ = types_.size();
-  types_.insert(types_.end(), outputs.begin(), outputs.end());
-  for (std::size_t k = 0; k < types_.size(); ++k) {
-    types_[k].strides = strides_of(types_[k]);
+  std::vector<tensor_type> types;
+  for (const std::size_t i : operands_of(q)) types.push_back(*q.inputs[i]);
+  const std::size_t inputs = types.size();
+  types.insert(types.end(), outputs.begin(), outputs.end());
+  for (std::size_t k = 0; k < types.size(); ++k) {
+    types[k].strides = strides_of(types[k]);
     // An element of a broadcast input is read again after the result was written over it.
-    const bool same = in_place && !outputs.empty() && types_[k].shape == outputs[0].shape &&
-                      types_[k].type == outputs[0].type && types_[k].strides == strides_of(outputs[0]);
-    set_rule(k, rule_of(types_[k], k >= inputs_, same));
+    const bool same = in_place && !outputs.empty() && types[k].shape == outputs[0].shape &&
+                      types[k].type == outputs[0].type && types[k].strides == strides_of(outputs[0]);
+    set_rule(k, rule_of(types[k], k >= inputs, same));
   }
 }
 
@@ -60,9 +61,13 @@ void copy_row(const std::byte* from, std::int64_t from_by, std::byte* to, std::i
     std::memmove(to, from, static_cast<std::size_t>(count) * size);
     return;
   }
-  const auto each = [&]<class T>(T) {
+  const auto each = [&]<class T>(T value) {
+    std::memcpy(&value, from, sizeof(T));
+    if (from_by == 0 && to_by == step) {
+      std::fill_n(reinterpret_cast<T*>(to), count, value);
+      return;
+    }
     for (std::int64_t i = 0; i < count; ++i) {
-      T value;
       std::memcpy(&value, from + i * from_by, sizeof(T));
       std::memcpy(to + i * to_by, &value, sizeof(T));
     }
@@ -76,55 +81,33 @@ void copy_row(const std::byte* from, std::int64_t from_by, std::byte* to, std::i
 }  // namespace
 
 void copy_elements(const nest& over, bases at, std::size_t size) noexcept {
+  if (over.is_point()) {
+    std::memmove(at[1], at[0], size);
+    return;
+  }
   over.rows(at,
             [&](std::byte* const* row) { copy_row(row[0], over.stride(0), row[1], over.stride(1), over.row(), size); });
 }
 
-namespace {
-
-class copy_operation final : public plain_operation {
- public:
-  copy_operation(const request& q, const std::vector<tensor_type>& outputs, std::vector<strided_copy> each,
-                 filling fill)
-      : plain_operation{q, outputs, false}, fill_{std::move(fill)} {
-    size_ = static_cast<std::size_t>(element_size(outputs[0].type));
-    if (fill_.element.empty()) fill_.element.resize(size_);
-    for (strided_copy& c : each) {
-      c.to += inputs_;
-      const nest over{c.shape, {c.from_by, c.to_by}};
-      passes_.push_back({std::move(c), over});
-    }
-    const tensor_type& first = types_[inputs_];
-    whole_ = nest{first.shape, {first.strides}};
-  }
-
- private:
-  struct pass {
-    strided_copy copy;
-    nest over;
-  };
-  void compute() noexcept override {
-    if (fill_.wanted) {
-      const std::byte* value = fill_.operand < 0 ? fill_.element.data() : at(static_cast<std::size_t>(fill_.operand));
-      const std::array<std::byte*, 1> to{at(inputs_)};
-      whole_.rows(to,
-                  [&](std::byte* const* row) { copy_row(value, 0, row[0], whole_.stride(0), whole_.row(), size_); });
-    }
-    for (const pass& p : passes_) {
-      const std::array<std::byte*, 2> base{at(p.copy.from) + p.copy.from_offset, at(p.copy.to) + p.copy.to_offset};
-      copy_elements(p.over, base, size_);
-    }
-  }
-  std::vector<pass> passes_;
-  nest whole_;
-  filling fill_;
-  std::size_t size_ = 0;
-};
-
-}  // namespace
-
 made copies(const request& q, const std::vector<tensor_type>& outputs, std::vector<strided_copy> each, filling fill) {
-  return std::make_unique<copy_operation>(q, outputs, std::move(each), std::move(fill));
+  const std::size_t result = operands_of(q).size(), size = element_size(outputs[0].type);
+  if (fill.element.empty()) fill.element.resize(size);
+  std::vector<nest> passes;
+  for (const strided_copy& c : each) passes.emplace_back(c.shape, std::vector{c.from_by, c.to_by});
+  const strides nowhere(outputs[0].shape.size(), 0);
+  const nest whole{outputs[0].shape, {nowhere, strides_of(outputs[0])}};
+  const auto run = [=](bases at, void*) mutable {
+    if (fill.wanted) {
+      std::byte* const value = fill.operand < 0 ? fill.element.data() : at[static_cast<std::size_t>(fill.operand)];
+      copy_elements(whole, std::array<std::byte*, 2>{value, at[result]}, size);
+    }
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const strided_copy& c = each[i];
+      const std::array<std::byte*, 2> base{at[c.from] + c.from_offset, at[result + c.to] + c.to_offset};
+      copy_elements(passes[i], base, size);
+    }
+  };
+  return function(q, outputs, run);
 }
 
 }  // namespace berth::op

@@ -19,7 +19,7 @@ inline constexpr std::int64_t chunk = 256;
 // Returns the rule of an operand whose strides are set.
 [[nodiscard]] operand_rule rule_of(const tensor_type& t, bool written, bool in_place);
 
-// Base of the plain kernels: the operands' types, checked sizes, and the addresses of a run.
+// Base of the plain kernels: the operands' rules, and the addresses of a run.
 class plain_operation : public operation {
  public:
   [[nodiscard]] const char* kernel() const noexcept override { return "plain"; }
@@ -28,28 +28,17 @@ class plain_operation : public operation {
   void hold(bytes held) noexcept { held_ = held; }
 
  protected:
-  // `in_place`: every input is read at the element that is written, before it is.
-  plain_operation(const request& q, const std::vector<tensor_type>& outputs, bool in_place, bytes workspace = 0,
-                  const char* what = "");
+  plain_operation(const request& q, const std::vector<tensor_type>& outputs, bool in_place, bytes workspace,
+                  const char* what);
 
-  [[nodiscard]] std::byte* at(std::size_t operand) const noexcept {
-    return static_cast<std::byte*>(addresses_[operand]);
-  }
-  [[nodiscard]] void* workspace() const noexcept { return workspace_; }
-  [[nodiscard]] bases all() const noexcept {
-    return {reinterpret_cast<std::byte* const*>(addresses_.data()), addresses_.size()};
-  }
-
-  std::vector<tensor_type> types_;  // by operand, strides set
-  std::size_t inputs_ = 0;
+  bases at_;
+  void* workspace_ = nullptr;
 
  private:
   void bind(std::span<void* const> addresses, void* workspace) noexcept override {
-    addresses_ = addresses;
+    at_ = {reinterpret_cast<std::byte* const*>(addresses.data()), addresses.size()};
     workspace_ = workspace;
   }
-  std::span<void* const> addresses_;
-  void* workspace_ = nullptr;
   bytes held_ = 0;
 };
 
@@ -117,23 +106,24 @@ void write(element e, std::byte* at, double value) noexcept;
   return read_as<std::int64_t>(e, at);
 }
 
-// A kernel that is a function of its operands. F: void(const call&). `state` is what the function captured in phase
-// one.
+// A kernel that is a function of its operands. `f` is what the function captured in phase one.
 template <class F>
 class function_operation final : public plain_operation {
  public:
-  function_operation(const request& q, const std::vector<tensor_type>& outputs, F f, bytes workspace, const char* what)
-      : plain_operation{q, outputs, false, workspace, what}, f_{std::move(f)} {}
+  function_operation(const request& q, const std::vector<tensor_type>& outputs, F f, bytes workspace, const char* what,
+                     bool in_place)
+      : plain_operation{q, outputs, in_place, workspace, what}, f_{std::move(f)} {}
 
  private:
-  void compute() noexcept override { f_(all(), plain_operation::workspace()); }
+  void compute() noexcept override { f_(at_, workspace_); }
   F f_;
 };
-// f(bases operands, void* workspace), which allocates nothing and does not throw.
+// f(bases operands, void* workspace), which allocates nothing and does not throw. `in_place`: every input is read at
+// the element that is written, before it is.
 template <class F>
 [[nodiscard]] made function(const request& q, const std::vector<tensor_type>& outputs, F f, bytes workspace = 0,
-                            const char* what = "") {
-  return std::make_unique<function_operation<F>>(q, outputs, std::move(f), workspace, what);
+                            const char* what = "", bool in_place = false) {
+  return std::make_unique<function_operation<F>>(q, outputs, std::move(f), workspace, what, in_place);
 }
 
 // Notes that the operation, one of the plain kernels, holds so many bytes.
