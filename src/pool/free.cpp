@@ -169,14 +169,14 @@ void pool::state::note_uses(detail::extent& e) noexcept {
 
 // Pushes a chain linked by next. The stack is emptied as a whole, so pushing needs no protection against reuse (ABA).
 void pool::state::push_pending(detail::extent* chain) noexcept {
-  while (chain != nullptr) {
-    detail::extent* const rest = chain->next;
-    chain->set(detail::extent_state::pending);
-    chain->next = pending.load(std::memory_order_relaxed);
-    backlog.fetch_add(1, std::memory_order_relaxed);
-    while (!pending.compare_exchange_weak(chain->next, chain, std::memory_order_release, std::memory_order_relaxed)) {
-    }
-    chain = rest;
+  if (chain == nullptr) return;
+  std::uint32_t count = 1;
+  detail::extent* last = chain;
+  for (; last->next != nullptr; last = last->next, ++count) last->set(detail::extent_state::pending);
+  last->set(detail::extent_state::pending);
+  backlog.fetch_add(count, std::memory_order_relaxed);
+  last->next = pending.load(std::memory_order_relaxed);
+  while (!pending.compare_exchange_weak(last->next, chain, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 
