@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
-#include "berth/graph/structure.hpp"
+#include "berth/graph/graph.hpp"
 #include "berth/rules/placement.hpp"
 #include "berth/schedule/verify.hpp"
 

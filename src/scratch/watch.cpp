@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "berth/scratch/watch.hpp"
+#include "berth/scratch/scratch.hpp"
 #include "core/byte_count.hpp"
 #include "core/environment.hpp"
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "berth/pool/debug.hpp"
-#include "berth/scratch/watch.hpp"
+#include "berth/scratch/scratch.hpp"
 #include "core/byte_count.hpp"
 
 namespace berth {
