@@ -1,6 +1,6 @@
 // Places a graph in one planned arena: in-place reuse, a view, a workspace; the plan is saved for the next start.
 #include <berth/graph/arena.hpp>
-#include <berth/graph/saved_plan.hpp>
+#include <berth/graph/graph_plan.hpp>
 #include <berth/pool/pool.hpp>
 #include <cstdio>
 

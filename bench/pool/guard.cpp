@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "berth/pool/adaptors.hpp"
 #include "berth/pool/debug.hpp"
-#include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
 
 namespace {

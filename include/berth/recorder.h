@@ -44,7 +44,7 @@ berth_status berth_recorder_dropped(const berth_recorder* recorder, uint64_t* ev
  * `pool` is null. The file is there in full or not at all. BERTH_IO. */
 berth_status berth_recorder_write(const berth_recorder* recorder, const berth_pool* pool, const char* path);
 
-/* Memory of other allocators (malloc, cudaMalloc, aclrtMalloc), as berth/pool/foreign.hpp says: a recorder keeps it,
+/* Memory of other allocators (malloc, cudaMalloc, aclrtMalloc), as berth/pool/debug.hpp says: a recorder keeps it,
  * and BERTH_DEBUG has it in its report, with file and line. Record a free before the memory goes back. BERTH_INVALID: a
  * double free, or a free of a block that is not recorded, if BERTH_DEBUG is on; it stops the program unless `warn` is
  * set. */

@@ -7,7 +7,7 @@
 // and a program that a recorded one starts, writes run.PID.json. BERTH_RECORD_OF: malloc, device, or both with a comma
 // (the default). A block's place is the object and the offset of the call, "program+0x1234", for addr2line. Device
 // functions that a program finds with dlsym are not seen. With BERTH_DEBUG, memory of devices stands in its report too
-// (berth/pool/foreign.hpp).
+// (berth/pool/debug.hpp).
 //
 // The functions here are called before any constructor, from any thread, and by Berth itself. `busy` is set
 // while Berth records, so that its own blocks are left out.
@@ -31,7 +31,7 @@
 #include <utility>
 
 #include "berth/core/hook.hpp"
-#include "berth/pool/foreign.hpp"
+#include "berth/pool/debug.hpp"
 #include "berth/trace/recorder.hpp"
 #include "core/environment.hpp"
 #include "core/whole_file.hpp"

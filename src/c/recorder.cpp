@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "berth/core/hook.hpp"
-#include "berth/pool/foreign.hpp"
+#include "berth/pool/debug.hpp"
 #include "berth/trace/recorder.hpp"
 #include "c/objects.hpp"
 #include "core/whole_file.hpp"

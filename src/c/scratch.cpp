@@ -1,8 +1,8 @@
 #include "berth/c/scratch.h"
 
 #include "berth/core/bytes.hpp"
+#include "berth/scratch/scratch.hpp"
 #include "berth/scratch/scratch_arena.hpp"
-#include "berth/scratch/stack_left.hpp"
 
 extern "C" {
 

@@ -1,9 +1,9 @@
-#include "berth/graph/extent.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
+
+#include "berth/graph/graph.hpp"
 
 namespace berth {
 namespace {

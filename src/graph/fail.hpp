@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "berth/core/result.hpp"
-#include "berth/graph/fault.hpp"
+#include "berth/graph/graph.hpp"
 
 namespace berth {
 

@@ -1,4 +1,4 @@
-#include "berth/graph/fault.hpp"
+#include "berth/graph/graph.hpp"
 
 namespace berth {
 

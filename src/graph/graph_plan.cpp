@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "berth/graph/fingerprint.hpp"
-#include "berth/graph/shadow.hpp"
 #include "graph/fail.hpp"
 #include "graph/open_plan.hpp"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "berth/graph/structure.hpp"
+#include "berth/graph/graph.hpp"
 
 namespace berth {
 

@@ -8,7 +8,6 @@
 
 #include "berth/core/result.hpp"
 #include "berth/graph/arena.hpp"
-#include "berth/graph/fault.hpp"
 #include "berth/graph/graph.hpp"
 
 namespace berth {

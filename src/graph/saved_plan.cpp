@@ -1,5 +1,3 @@
-#include "berth/graph/saved_plan.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "berth/graph/fingerprint.hpp"
+#include "berth/graph/graph_plan.hpp"
 #include "graph/fail.hpp"
 
 namespace berth {

@@ -1,5 +1,3 @@
-#include "berth/graph/shadow.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <map>

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "berth/graph/fault.hpp"
 #include "berth/graph/graph.hpp"
 
 namespace berth {

@@ -7,21 +7,11 @@
 #include "pool/state.hpp"
 
 namespace berth {
-namespace {
-
-void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
-  std::int64_t known = peak.load(std::memory_order_relaxed);
-  while (known < to && !peak.compare_exchange_weak(known, to, std::memory_order_relaxed)) {
-  }
-}
-
-}  // namespace
-
 [[gnu::noinline]] memory_source::outcome pool::allocate_slowly(bytes size, stream& s, const block_options* options,
                                                                source_location site) {
   state& my = *state_;
   const outcome made =
-      my.guard == nullptr ? my.allocate(size, s, options, site) : my.allocate_watched(size, s, options, site);
+      my.watched.guard == nullptr ? my.allocate(size, s, options, site) : my.allocate_watched(size, s, options, site);
   if (made.data != nullptr) my.tell(event_record::allocate, made.data, size, s.id(), site);
   return made;
 }
@@ -30,26 +20,27 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) noexcept {
 memory_source::outcome pool::state::allocate_watched(bytes size, stream& s, const block_options* o,
                                                      source_location site) {
   detail::thread_cache* const c = cache();
-  const bool due = c != nullptr ? c->is_due() : detail::this_threads_sampler().take(sample);
+  const bool due = c != nullptr ? c->is_due() : detail::this_threads_sampler().take(watched.sample);
   if (!due) return allocate(size, s, o, site);
-  if (c != nullptr && sample > 1) {
+  if (c != nullptr && watched.sample > 1) {
     enter(*c);
-    c->grant(std::int64_t{detail::this_threads_sampler().draw(sample)} + 1);  // the guard's own request is one of them
+    c->grant(std::int64_t{detail::this_threads_sampler().draw(watched.sample)} +
+             1);  // the guard's own request is one of them
     c->leave();
   }
-  return allocate_from(*guard, size, s, o, site);
+  return allocate_from(*watched.guard, size, s, o, site);
 }
 
 std::int64_t pool::state::until_first_sampled() const noexcept {
-  if (sample == 0) return std::numeric_limits<std::int64_t>::max() / 2;
-  return sample == 1 ? 0 : detail::this_threads_sampler().draw_first(sample);
+  if (watched.sample == 0) return std::numeric_limits<std::int64_t>::max() / 2;
+  return watched.sample == 1 ? 0 : detail::this_threads_sampler().draw_first(watched.sample);
 }
 
 // Serves a request from the thread's cache alone, and has then entered it. Null: it did nothing, and nothing failed.
 [[gnu::always_inline]] inline detail::thread_cache* pool::state::reuse_at_home(bytes size, const stream& s,
                                                                                const source_location& site,
                                                                                void*& data) noexcept {
-  detail::thread_cache& c = directory.at_home();
+  detail::thread_cache& c = threads.directory.at_home();
   const stream_clock* const clock = s.clock().get();
   const bytes rounded = by_mask(size);
   if (!c.mine() || rounded < size || clock == nullptr || c.is_due() || !c.enter()) [[unlikely]]
@@ -144,8 +135,8 @@ memory_source::outcome pool::state::allocate(bytes size, stream& s, const block_
     enter(*c);
     return finish_allocate(*c, data, size);
   }
-  ++ended.misses;
-  raise(live_peak, live.fetch_add(counted, std::memory_order_relaxed) + counted);
+  ++counts.ended.misses;
+  live.add(counted);
   tell_watermark(held);
   return {data, nullptr};
 }
@@ -174,8 +165,7 @@ memory_source::outcome pool::state::finish_allocate(detail::thread_cache& c, voi
 }
 
 void pool::state::publish(detail::thread_cache& c) noexcept {
-  const std::int64_t before = live.fetch_add(c.counters.live, std::memory_order_relaxed);
-  raise(live_peak, before + std::max(c.counters.live, c.counters.live_peak));
+  live.add(c.counters.live, c.counters.live_peak);
   c.counters.live = 0;
   c.counters.live_peak = 0;
   c.notice_above = 1;

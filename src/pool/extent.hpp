@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
-#include "berth/core/source_location.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/device/stream.hpp"
 
 namespace berth::detail {

@@ -33,7 +33,7 @@ void pool::state::free_heard(void* data, detail::extent* e, source_location site
 
 // Puts the block into the thread's cache if that takes the fast path.
 [[gnu::always_inline]] inline void pool::state::keep(state& my, detail::extent* e, void* data) noexcept {
-  detail::thread_cache& c = my.directory.at_home();
+  detail::thread_cache& c = my.threads.directory.at_home();
   if (!c.mine() || !c.enter()) [[unlikely]]
     return my.take_back(e);
   detail::thread_cache::bin* const bin = c.find(*e);
@@ -52,22 +52,22 @@ void pool::state::free_heard(void* data, detail::extent* e, source_location site
 
 void pool::state::finish_free(detail::thread_cache& c, bytes size) noexcept {
   if (c.counters.live <= c.notice_below) notice(c, static_cast<std::int64_t>(size));
-  while (c.is_too_full()) push_pending(c.evict_one_bin());
+  while (c.is_too_full()) pending.push(c.evict_one_bin());
   c.leave();
   shorten_backlog();
 }
 
 // For a block with a guard the listener receives the requested size, as soon as the user frees the block.
 void pool::state::free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept {
-  if (guard != nullptr) {
+  if (watched.guard != nullptr) {
     if (hook_is_set()) {
       if (const auto asked = self->size_of(data)) {
-        const void* const raw = guard->source_block_of(data);
+        const void* const raw = watched.guard->source_block_of(data);
         const detail::extent* const e = blocks.find(raw != nullptr ? raw : data);
         if (e != nullptr) tell(event_record::free, data, *asked, e->stream(), site);
       }
     }
-    return free_to(*guard, data, size, stream_id, site);
+    return free_to(*watched.guard, data, size, stream_id, site);
   }
   detail::extent* const e = block_to_free(data, size, stream_id, site);
   tell(event_record::free, data, e->asked, e->stream(), site);
@@ -96,12 +96,12 @@ void pool::state::take_back(detail::extent* e) noexcept {
   e->set(detail::extent_state::returning);
   detail::thread_cache* const c = cache(std::try_to_lock);
   if (c == nullptr) {
-    std::unique_lock held{without_cache};
+    std::unique_lock held{threads.without_cache};
     note_uses(*e);
-    live.fetch_sub(static_cast<std::int64_t>(asked), std::memory_order_relaxed);
-    ++frees_without_cache;
+    live.add(-static_cast<std::int64_t>(asked));
+    ++threads.frees_without_cache;
     e->next = nullptr;
-    push_pending(e);
+    pending.push(e);
     held.unlock();
     return shorten_backlog();
   }
@@ -112,15 +112,15 @@ void pool::state::take_back(detail::extent* e) noexcept {
   if (was != detail::extent_state::shared) {
     bin = c->find(e->size, e->stream());
     if (bin == nullptr) {
-      if (detail::thread_cache* const home = home_of(mark, *c)) {
-        push_pending(c->send_home(*home, e));
+      if (detail::thread_cache* const home = threads.home_of(mark, *c)) {
+        pending.push(c->send_home(*home, e));
         return finish_free(*c, asked);
       }
     }
     if (bin == nullptr && c->admits(e->size, e->stream())) {
       detail::extent* gone = nullptr;
       bin = c->make_bin(e->size, e->stream(), gone);
-      push_pending(gone);
+      pending.push(gone);
     }
   }
   if (bin != nullptr) {
@@ -128,15 +128,9 @@ void pool::state::take_back(detail::extent* e) noexcept {
   } else {
     ++c->counters.passed;
     e->next = nullptr;
-    push_pending(e);
+    pending.push(e);
   }
   finish_free(*c, asked);
-}
-
-detail::thread_cache* pool::state::home_of(std::uint32_t mark, const detail::thread_cache& mine) const noexcept {
-  const unsigned number = detail::holder_in(mark);
-  if (number == 0 || number > homes.size() || number == mine.number()) return nullptr;
-  return homes[number - 1].load(std::memory_order_acquire);
 }
 
 void pool::state::open_mail(detail::thread_cache& c) noexcept {
@@ -146,18 +140,18 @@ void pool::state::open_mail(detail::thread_cache& c) noexcept {
     if (bin == nullptr && c.admits(e->size, e->stream())) {
       detail::extent* gone = nullptr;
       bin = c.make_bin(e->size, e->stream(), gone);
-      push_pending(gone);
+      pending.push(gone);
     }
     if (bin != nullptr) {
       --c.counters.passed;  // it was counted at its free
       (void)c.push(*bin, e, e->at());
     } else {
       e->next = nullptr;
-      push_pending(e);
+      pending.push(e);
     }
     e = rest;
   }
-  while (c.is_too_full()) push_pending(c.evict_one_bin());
+  while (c.is_too_full()) pending.push(c.evict_one_bin());
 }
 
 // Records that work enqueued up to now may still touch the block.
@@ -165,19 +159,6 @@ void pool::state::note_uses(detail::extent& e) noexcept {
   e.use.epoch = e.use.clock->epoch();
   if (!e.uses) return;
   for (detail::stream_use& use : *e.uses) use.epoch = use.clock->epoch();
-}
-
-// Pushes a chain linked by next. The stack is emptied as a whole, so pushing needs no protection against reuse (ABA).
-void pool::state::push_pending(detail::extent* chain) noexcept {
-  while (chain != nullptr) {
-    detail::extent* const rest = chain->next;
-    chain->set(detail::extent_state::pending);
-    chain->next = pending.load(std::memory_order_relaxed);
-    backlog.fetch_add(1, std::memory_order_relaxed);
-    while (!pending.compare_exchange_weak(chain->next, chain, std::memory_order_release, std::memory_order_relaxed)) {
-    }
-    chain = rest;
-  }
 }
 
 void pool::state::use_on(void* data, stream& s, const source_location& where) {

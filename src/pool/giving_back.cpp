@@ -9,7 +9,6 @@
 namespace berth {
 
 using detail::extent_state;
-using detail::known_stream;
 
 namespace {
 
@@ -22,48 +21,35 @@ constexpr bytes least_part = bytes{256} << 10;  // of a chunk, for a release by 
 // --- to the store
 
 void pool::state::sort_step() noexcept {
-  if (unsorted == nullptr) unsorted = pending.exchange(nullptr, std::memory_order_acquire);
-  std::uint32_t sorted = 0;
-  for (; unsorted != nullptr && sorted < most_sorted; ++sorted) {
-    detail::extent* const e = unsorted;
-    unsorted = e->next;
-    expects(e->is(extent_state::pending), "pool: double free, by two threads at once");
-    put_back(e);
-  }
-  backlog.fetch_sub(sorted, std::memory_order_relaxed);
+  pending.take_step([this](detail::extent* e) { put_back(e); });
 }
 
-void pool::state::sort_step_if_free() noexcept {
+void pool::state::shorten_backlog() noexcept {
+  if (!pending.are_many()) return;
   const std::unique_lock held{lock, std::try_to_lock};
   if (held) sort_step();
 }
 
 void pool::state::drain_in_steps(lock_held& held) noexcept {
   sort_step();
-  for (std::uint32_t steps = steps_left(); steps != 0 && has_unsorted(); --steps) {
+  for (std::uint32_t steps = pending.steps_left(); steps != 0 && pending.any(); --steps) {
     { const unlocked others_first{held}; }
     sort_step();
   }
 }
 
-// Notes epochs that a lane's own epochs do not show, so that their streams are queried as well. These are the epochs of
-// further streams that use a block, and those that the mappings of a dead stitched block wait for.
+// Further streams may use a block, and the mappings of a dead stitched block wait for its own.
 void pool::state::note_awaited(const detail::extent& e) noexcept {
-  const auto raise = [this](const detail::stream_use& use) {
-    known_stream* const k = find_known(use.clock);
-    if (k == nullptr) return;
-    k->used = std::max(k->used, use.epoch);
-    list(*k);
-  };
-  raise(e.use);
-  if (e.uses) std::ranges::for_each(*e.uses, raise);
+  streams.note_awaited(e.use);
+  if (!e.uses) return;
+  for (const detail::stream_use& use : *e.uses) streams.note_awaited(use);
 }
 
 void pool::state::put_back(detail::extent* e) noexcept {
   e->next = nullptr;
   blocks.erase(e);
   if (e->stitched || e->uses) note_awaited(*e);
-  detail::lane& to = lane_of(e->use);
+  detail::lane& to = streams.lane_of(e->use);
   if (!e->stitched) {
     space.give(e, to);
     return;
@@ -89,16 +75,23 @@ std::uint64_t pool::state::put_back_all(detail::extent* chain) noexcept {
 }
 
 void pool::state::flush() noexcept {
-  std::uint64_t count = 0;
-  {
-    const standstill nobody_moves{*this};
-    for (const auto& c : caches) {
-      while (detail::extent* const chain = c->evict_one_bin()) count += put_back_all(chain);
-    }
-  }
-  ++flushes;
-  holdings.note_flush(count);
+  empty_caches();
   drain();
+}
+
+void pool::state::flush(lock_held& held) noexcept {
+  empty_caches();
+  drain_in_steps(held);
+}
+
+void pool::state::empty_caches() noexcept {
+  const standstill nobody_moves{*this};
+  const std::uint32_t before = pending.count();
+  for (const auto& c : threads.caches) {
+    while (detail::extent* const chain = c->evict_one_bin()) pending.push(chain);
+  }
+  ++counts.flushes;
+  holdings.note_flush(pending.count() - before);
 }
 
 bool pool::state::evict_own(const detail::request& r, bytes least) noexcept {
@@ -108,7 +101,7 @@ bool pool::state::evict_own(const detail::request& r, bytes least) noexcept {
 // --- to the device
 
 void pool::state::note_reserved() noexcept {
-  reserved_peak = std::max(reserved_peak, memory.reserved());
+  counts.reserved_peak = std::max(counts.reserved_peak, memory.reserved());
 }
 
 void pool::state::tell_watermark(lock_held& held) noexcept {
@@ -203,7 +196,7 @@ void pool::state::trim_parts(bytes keep) noexcept {
 bytes pool::state::trim(bytes keep) noexcept {
   const bytes before = memory.reserved();
   if (before <= keep) return 0;
-  complete_idle();
+  streams.complete_idle();
   sweep_all(nullptr);
   memory.purge();
   for_each_chunk([&](std::size_t i, detail::extent* around) {
@@ -219,7 +212,6 @@ bytes pool::state::trim(bytes keep) noexcept {
 
 // Releases the chunks that were free at every check for idle_release, and notes since when others are free.
 void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noexcept {
-  flush();
   sweep_all(nullptr);
   memory.purge();
   for_each_chunk([&](std::size_t i, detail::extent* around) {
@@ -250,8 +242,7 @@ void pool::state::release_unneeded(lock_held& held) noexcept {
   const bytes threshold = options.release_threshold != max_bytes ? options.release_threshold : holdings.recent();
   const bytes keep = holdings.most() + std::min(threshold, max_bytes - holdings.most());
   if (memory.reserved() <= keep) return;
-  drain_in_steps(held);
-  flush();
+  flush(held);
   look_round(held);
   trim(keep);
 }
@@ -259,8 +250,7 @@ void pool::state::release_unneeded(lock_held& held) noexcept {
 // Releases the free memory above release_threshold, whether it was needed or not.
 void pool::state::release_free(lock_held& held) noexcept {
   if (options.release_threshold == max_bytes) return;
-  drain_in_steps(held);
-  flush();
+  flush(held);
   look_round(held);
   const bytes free = space.free_bytes();
   if (free > options.release_threshold) trim(memory.reserved() - (free - options.release_threshold));
@@ -270,9 +260,9 @@ void pool::state::release_free(lock_held& held) noexcept {
 void pool::state::release_idle(lock_held& held) noexcept {
   if (options.idle_release.count() <= 0) return;
   const auto now = std::chrono::steady_clock::now();
-  if (now < next_idle_look) return;
-  next_idle_look = now + options.idle_release / 4;
-  drain_in_steps(held);
+  if (now < due_at.idle_look) return;
+  due_at.idle_look = now + options.idle_release / 4;
+  flush(held);
   look_round(held);
   give_idle_back(now);
 }
@@ -280,50 +270,49 @@ void pool::state::release_idle(lock_held& held) noexcept {
 // Empties the caches, joins finished free memory and removes the mappings of dead stitched blocks.
 defragmentation pool::state::defragment(lock_held& held) noexcept {
   defragmentation gain{.largest_before = space.largest()};
-  drain_in_steps(held);  // releases the lock in between
-  flush();
+  flush(held);       // releases the lock in between
   look_round(held);  // so does this
   const std::size_t mappings = memory.mappings();
   sweep_all(nullptr);
   memory.purge();
   gain.largest_after = space.largest();
   gain.unmapped = mappings - memory.mappings();
-  ++defragmentations;
+  ++counts.defragmentations;
   return gain;
 }
 
 // Does what defragment_above and defragment_every promise.
 void pool::state::defragment_if_due(lock_held& held) noexcept {
   bool due = false;
-  if (options.defragment_above < 1 && misses >= next_defragment_look) {
-    next_defragment_look = misses + next_try;
+  if (options.defragment_above < 1 && counts.misses >= due_at.defragment_look) {
+    due_at.defragment_look = counts.misses + next_try;
     const auto free = static_cast<double>(space.free_bytes());
     due = free > 0 && free - static_cast<double>(space.largest()) > options.defragment_above * free;
   }
   if (options.defragment_every.count() > 0) {
     const auto now = std::chrono::steady_clock::now();
-    due |= now >= next_defragment;
-    if (due) next_defragment = now + options.defragment_every;
+    due |= now >= due_at.defragment;
+    if (due) due_at.defragment = now + options.defragment_every;
   }
   if (due) (void)defragment(held);
 }
 
 // Removes the mappings of dead stitched blocks if they are a visible share of the memory held.
 void pool::state::purge(lock_held& held) noexcept {
-  if (misses < next_purge) return;
+  if (counts.misses < due_at.purge) return;
   (void)memory.purge();
   if (!memory.purge_is_due()) return;
   look_round(held);
   (void)memory.purge();
-  next_purge = misses + next_try;
+  due_at.purge = counts.misses + next_try;
 }
 
 // Called before the pool grows beyond `keep`: releases chunks that are free as a whole. They are of no use for a
 // request that needs one piece.
 void pool::state::collect(bytes keep, lock_held& held) noexcept {
-  if (misses < next_collect || space.free_bytes() == 0 || memory.reserved() <= keep) return;
+  if (counts.misses < due_at.collect || space.free_bytes() == 0 || memory.reserved() <= keep) return;
   look_round(held);
-  if (trim(keep) == 0) next_collect = misses + next_try + space.free_count();
+  if (trim(keep) == 0) due_at.collect = counts.misses + next_try + space.free_count();
 }
 
 }  // namespace berth

@@ -29,7 +29,8 @@ constexpr bytes small_share = 8;
 constexpr unsigned elsewhere = 64;
 // Among so many it costs less to meet idle streams than to keep them out.
 constexpr std::size_t few_streams = 16;
-constexpr unsigned most_asked = 16;  // other pools, if others take what they release each time
+constexpr std::size_t most_sweeps = 8;  // steps for a request, unless the pool would grow too large
+constexpr unsigned most_asked = 16;     // other pools, if others take what they release each time
 constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 
 }  // namespace
@@ -43,7 +44,7 @@ void pool::state::make_ready() {
 result<detail::extent*> pool::state::serve(request& r, lock_held& held) {
   try {
     r.by = &know(r.on, r.site);
-    ++misses;
+    ++counts.misses;
     make_ready();
     if (note_request(r)) release_unneeded(held);
     release_idle(held);
@@ -57,8 +58,8 @@ result<detail::extent*> pool::state::serve(request& r, lock_held& held) {
       if (!climbed) return climbed;
       e = *climbed;
     }
-    if (memory.device_calls() != calls) ++device_hits;
-    largest_request = std::max(largest_request, r.size);
+    if (memory.device_calls() != calls) ++counts.device_hits;
+    counts.largest_request = std::max(counts.largest_request, r.size);
     e->asked = r.asked;
     e->remember(r.site);
     e->key = detail::make_bin_key(r.size, r.on.id());
@@ -69,7 +70,7 @@ result<detail::extent*> pool::state::serve(request& r, lock_held& held) {
     blocks.insert(e);
     return e;
   } catch (const std::bad_alloc&) {
-    ++failures;
+    ++counts.failures;
     return error{errc::out_of_memory, "pool: no host memory for the pool's own records", r.asked};
   }
 }
@@ -99,15 +100,18 @@ detail::extent* pool::state::cut(detail::extent* e, const request& r) noexcept {
 detail::extent* pool::state::find_fit(const request& r, bytes n) {
   const auto good = [&](const detail::extent& x) { return serves(x, r) && (r.slack == 0 || reach(x, r) <= x.size); };
   detail::extent* e = space.find(r.by->free, n, good);
-  for (std::size_t i = 0; e == nullptr && apart && i < holding.size(); ++i) {
-    known_stream& k = *holding[i];
-    if (k.is_idle()) ++idle_met;
+  bool paid = false;  // one lane at most, as it takes long
+  for (std::size_t i = 0; e == nullptr && streams.apart && i < streams.holding.size(); ++i) {
+    known_stream& k = *streams.holding[i];
+    if (k.is_idle()) ++streams.idle_met;
     if (&k == r.by || !may_use(k.free, r.on)) continue;
-    if (k.clock->completed() >= k.free.floor && sweep_where_it_pays(k))
+    if (!paid && k.clock->completed() >= k.free.floor && sweep_where_it_pays(k)) {
+      paid = true;
       e = space.find_among(space.nobodys(), n, no_end, good);
+    }
     if (e == nullptr) e = space.find_among(k.free, n, elsewhere, good);
   }
-  if (holding.size() > few_streams && idle_met > holding.size()) unlist_idle();
+  if (streams.holding.size() > few_streams && streams.idle_met > streams.holding.size()) streams.unlist_idle();
   return e;
 }
 
@@ -124,8 +128,8 @@ detail::extent* pool::state::fit(const request& r) {
 // could have used a part of it at once, now have to be ordered behind this one.
 detail::extent* pool::state::join_and_fit(request& r) {
   if (detail::extent* e = fit(r)) return e;
-  if (!apart) return nullptr;
-  sweep_all(&r.by->free);
+  if (!streams.apart) return nullptr;
+  if (r.thorough) sweep_all(&r.by->free);
   sweep_further_uses(r.by->free);
   const auto joins = [&](const detail::extent* e) {
     return e != nullptr && e->is(extent_state::free) && serves(*e, r);
@@ -150,17 +154,27 @@ detail::extent* pool::state::join_and_fit(request& r) {
   if (first == nullptr) return nullptr;
   if (first == last) return cut(first, r);
   const auto& clock = r.on.clock();
-  list(*r.by);
+  streams.list(*r.by);
   return cut(space.merge_run(first, last, {clock.get(), clock->epoch()}, r.by->free), r);
+}
+
+detail::extent* pool::state::sweep_and_fit(request& r, lock_held& held) {
+  const std::size_t all = space.free_count() / most_swept + streams.holding.size();
+  for (std::size_t steps = r.sweeps_all ? all : std::min(all, most_sweeps); steps != 0 && sweep_step(r); --steps) {
+    if (r.has_run()) break;
+    { const unlocked others_first{held}; }
+    make_ready();
+  }
+  return join_and_fit(r);
 }
 
 // Makes the requesting stream wait for the stream that holds the best fit, or for all of them.
 detail::extent* pool::state::wait_and_fit(request& r, bool for_all, lock_held& held) {
-  if (!options.wait_for_streams || streams.size() <= 1) return nullptr;
+  if (!options.wait_for_streams || streams.all.size() <= 1) return nullptr;
   std::vector<const stream_clock*> only;
   if (!for_all) {
     const detail::extent* best = nullptr;
-    for (const known_stream* k : holding) {
+    for (const known_stream* k : streams.holding) {
       const detail::extent* e =
           space.find_among(k->free, r.size, no_end, [&](const detail::extent& x) { return reach(x, r) <= x.size; });
       if (e != nullptr && (best == nullptr || e->size < best->size)) best = e;
@@ -286,7 +300,8 @@ bool pool::state::grow_by_holes(request& r) {
 
 bool pool::state::note_request(const request& r) noexcept {
   bytes alive = r.asked;
-  const std::int64_t counted = live.load(std::memory_order_relaxed) + (r.cache != nullptr ? r.cache->counters.live : 0);
+  const std::int64_t counted =
+      live.now.load(std::memory_order_relaxed) + (r.cache != nullptr ? r.cache->counters.live : 0);
   if (counted > 0) alive += static_cast<bytes>(counted);
   return holdings.note({.alive = alive,
                         .asked = r.asked,
@@ -296,15 +311,15 @@ bool pool::state::note_request(const request& r) noexcept {
 }
 
 detail::extent* pool::state::look_and_fit(request& r, lock_held& held) {
-  if (detail::extent* e = join_and_fit(r)) return e;
-  if (!somebody_holds_back(r.by)) return nullptr;
+  if (detail::extent* e = sweep_and_fit(r, held)) return e;
+  if (!streams.others_hold_back(r.by)) return nullptr;
   ask(&r.on, asking_for::look, nullptr, held);
   make_ready();
-  return join_and_fit(r);
+  return sweep_and_fit(r, held);
 }
 
 detail::extent* pool::state::flush_and_fit(request& r, lock_held& held) {
-  flush();
+  flush(held);
   make_ready();
   return look_and_fit(r, held);
 }
@@ -321,11 +336,12 @@ detail::extent* pool::state::make_room(request& r, lock_held& held) {
 }
 
 detail::extent* pool::state::rungs(request& r, lock_held& held) {
-  for (std::uint32_t steps = steps_left(); steps != 0 && has_unsorted(); --steps) {
+  for (std::uint32_t steps = pending.steps_left(); steps != 0 && pending.any(); --steps) {
     { const unlocked others_first{held}; }
     make_ready();
     if (detail::extent* e = fit(r)) return e;
   }
+  r.sweeps_all = grown_by(lack(r)) > holdings.most();
   if (detail::extent* e = look_and_fit(r, held)) return e;
   const bool tight = holdings.makes_room(grown_by(lack(r)));
   if (tight) {
@@ -360,7 +376,7 @@ detail::extent* pool::state::look_everywhere(request& r) {
   r.thorough = true;
   flush();
   make_ready();
-  complete_idle();
+  streams.complete_idle();
   sweep_all(nullptr);
   memory.purge();
   const auto fit_or_stitch = [&]() -> detail::extent* {
@@ -382,8 +398,8 @@ detail::extent* pool::state::look_everywhere(request& r) {
 }
 
 error pool::state::refused(const request& r, const error& why) {
-  ++failures;
-  failure_report = explain(r, why);
+  ++counts.failures;
+  failed_last.report = explain(r, why);
   return why;
 }
 

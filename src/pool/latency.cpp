@@ -1,9 +1,9 @@
-#include "berth/pool/latency.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
+
+#include "berth/pool/adaptors.hpp"
 
 namespace berth {
 namespace {

@@ -57,7 +57,7 @@ pool::state::state(pool* p, device d, const pool_options& o)
                .after = g < quantum ? 0 : align_up(rules.tail_pad, quantum)};
   }
   if (options.defragment_every.count() > 0) {
-    next_defragment = std::chrono::steady_clock::now() + options.defragment_every;
+    due_at.defragment = std::chrono::steady_clock::now() + options.defragment_every;
   }
 }
 
@@ -88,12 +88,12 @@ class pool::state::unguarded final : public memory_source {
   bytes lift(bytes more) noexcept override { return of_.lift(more); }
   outcome do_allocate(bytes size, stream& s, const block_options* o, source_location site) override {
     const outcome made = of_.allocate(size, s, o, site);
-    if (made.data != nullptr && of_.guard_knows_addresses)
+    if (made.data != nullptr && of_.watched.guard_knows_addresses)
       of_.blocks.find(made.data)->set(detail::extent_state::shared);
     return made;
   }
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
-    if (of_.guard_knows_addresses) {
+    if (of_.watched.guard_knows_addresses) {
       detail::extent* const e = of_.blocks.find(data);
       if (e != nullptr && e->is(detail::extent_state::shared) && !e->uses) e->set(detail::extent_state::live);
     }
@@ -115,30 +115,30 @@ class pool::state::untold_pool final : public memory_source {
     return of_.allocate_watched(size, s, o, site);
   }
   void do_free(void* data, bytes size, std::uint32_t stream_id, source_location site) noexcept override {
-    free_to(*of_.guard, data, size, stream_id, site);
+    free_to(*of_.watched.guard, data, size, stream_id, site);
   }
   void do_use_on(void* data, stream& s, const source_location& where) override {
-    use_on_of(*of_.guard, data, s, where);
+    use_on_of(*of_.watched.guard, data, s, where);
   }
   state& of_;
 };
 
 void pool::state::watch() {
-  const std::lock_guard changes{guard_changes};
-  bare = std::make_unique<unguarded>(*this);
-  guard = detail::watch(*bare, options.report_leaks);
-  if (guard == nullptr) return;
-  untold = std::make_unique<untold_pool>(*this);
-  guard_knows_addresses = guard->options().red_zone == 0;
-  guard->samples_ = false;
+  const std::lock_guard changes{watched.changes};
+  watched.bare = std::make_unique<unguarded>(*this);
+  watched.guard = detail::watch(*watched.bare, options.report_leaks);
+  if (watched.guard == nullptr) return;
+  watched.untold = std::make_unique<untold_pool>(*this);
+  watched.guard_knows_addresses = watched.guard->options().red_zone == 0;
+  watched.guard->samples_ = false;
   const std::lock_guard held{lock};  // another pool may look
-  sample = std::max(1u, guard->options().sample);
+  watched.sample = std::max(1u, watched.guard->options().sample);
 }
 
 bool pool::state::empty_quarantine(lock_held& held) noexcept {
-  if (guard == nullptr) return false;
+  if (watched.guard == nullptr) return false;
   const unlocked outside{held};
-  return guard->give_way();
+  return watched.guard->give_way();
 }
 
 bytes pool::state::most_held() const noexcept {
@@ -161,7 +161,7 @@ bytes pool::state::lift(bytes more) noexcept {
 // Frees the whole block into the store, and takes the parts out again before another thread can see that.
 bool pool::state::split(void* data, std::span<const block_part> parts) {
   const std::lock_guard held{lock};
-  if (guard != nullptr || !space.prepare(2 * parts.size() + 4) || !blocks.prepare(parts.size())) return false;
+  if (watched.guard != nullptr || !space.prepare(2 * parts.size() + 4) || !blocks.prepare(parts.size())) return false;
   detail::extent* const e = blocks.find(data);
   expects(e != nullptr && e->lives(), "pool: split of what is no live block of this pool");
   if (e->stitched || e->uses) return false;
@@ -183,11 +183,11 @@ bool pool::state::split(void* data, std::span<const block_part> parts) {
     tell(event_record::allocate, static_cast<std::byte*>(data) + p.offset, p.size, clock->id(), site);
   }
   note_uses(*e);
-  live.fetch_sub(static_cast<std::int64_t>(asked - kept), std::memory_order_relaxed);
-  ++ended.frees;
-  ended.misses += parts.size();
+  live.add(-static_cast<std::int64_t>(asked - kept));
+  ++counts.ended.frees;
+  counts.ended.misses += parts.size();
   blocks.erase(e);
-  detail::extent* rest = space.give(e, lane_of(e->use));
+  detail::extent* rest = space.give(e, streams.lane_of(e->use));
   for (const block_part& p : parts) {
     detail::extent* const x = space.take(rest, base + p.offset, round(p.size));
     rest = x->after;  // while parts follow: the rest of the block
@@ -207,16 +207,16 @@ void pool::state::close() noexcept {
     std::unique_lock held{lock};
     wait_for_all(held);
   }
-  bool watched = false;
+  bool was_watched = false;
   {
-    const std::lock_guard changes{guard_changes};
-    watched = guard != nullptr;
-    if (watched) detail::unwatch(std::move(guard));
+    const std::lock_guard changes{watched.changes};
+    was_watched = watched.guard != nullptr;
+    if (was_watched) detail::unwatch(std::move(watched.guard));
   }
   std::unique_lock held{lock};
   drain();
   blocks.for_each([&](detail::extent& e) {
-    if (options.report_leaks && !watched) {
+    if (options.report_leaks && !was_watched) {
       std::fprintf(stderr, "berth: leak: %llu bytes at %p, asked for at %s:%u\n",
                    static_cast<unsigned long long>(e.asked), e.at(), e.file, e.line);
     }
@@ -262,7 +262,7 @@ const pool_options& pool::options() const noexcept {
 }
 
 void pool::do_use_on(void* data, stream& s, const source_location& where) {
-  if (state_->guard != nullptr) return use_on_of(*state_->guard, data, s, where);
+  if (state_->watched.guard != nullptr) return use_on_of(*state_->watched.guard, data, s, where);
   state_->use_on(data, s, where);
 }
 
@@ -275,7 +275,7 @@ bytes pool::lift(bytes more) noexcept {
 }
 
 memory_source* pool::untold() noexcept {
-  return state_->guard != nullptr ? state_->untold.get() : state_->bare.get();
+  return state_->watched.guard != nullptr ? state_->watched.untold.get() : state_->watched.bare.get();
 }
 
 bool pool::split(void* data, std::span<const block_part> parts) {
@@ -283,10 +283,9 @@ bool pool::split(void* data, std::span<const block_part> parts) {
 }
 
 bytes pool::trim(bytes keep) {
-  if (state_->guard != nullptr) state_->guard->tend();
+  if (state_->watched.guard != nullptr) state_->watched.guard->tend();
   std::unique_lock held{state_->lock};
-  state_->drain_in_steps(held);
-  state_->flush();
+  state_->flush(held);
   state_->look_round(held);
   const bytes given = state_->trim(keep);
   state_->tell_watermark(held);
@@ -294,7 +293,7 @@ bytes pool::trim(bytes keep) {
 }
 
 defragmentation pool::defragment() {
-  if (state_->guard != nullptr) state_->guard->tend();
+  if (state_->watched.guard != nullptr) state_->watched.guard->tend();
   std::unique_lock held{state_->lock};
   const defragmentation gain = state_->defragment(held);
   state_->tell_watermark(held);
@@ -302,7 +301,7 @@ defragmentation pool::defragment() {
 }
 
 pool_statistics pool::statistics() const {
-  if (state_->guard != nullptr) state_->guard->tend();
+  if (state_->watched.guard != nullptr) state_->watched.guard->tend();
   std::unique_lock held{state_->lock};
   const pool_statistics s = state_->statistics(held);
   state_->tell_watermark(held);
@@ -323,8 +322,9 @@ std::vector<size_class_statistics> pool::statistics_by_size() const {
 }
 
 std::optional<bytes> pool::size_of(const void* data) const noexcept {
-  if (state_->guard != nullptr) {
-    if (const auto size = state_->guard->size_of(data); size || state_->guard->options().sample == 1) return size;
+  if (state_->watched.guard != nullptr) {
+    if (const auto size = state_->watched.guard->size_of(data); size || state_->watched.guard->options().sample == 1)
+      return size;
   }
   const detail::extent* const e = state_->blocks.find(data);
   if (e == nullptr || !e->lives()) return std::nullopt;
@@ -332,17 +332,17 @@ std::optional<bytes> pool::size_of(const void* data) const noexcept {
 }
 
 bool pool::watched() const noexcept {
-  return state_->guard != nullptr;
+  return state_->watched.guard != nullptr;
 }
 
 bool pool::watched(const void* data) const noexcept {
-  const guard_adaptor* const g = state_->guard.get();
+  const guard_adaptor* const g = state_->watched.guard.get();
   return g != nullptr && (g->options().sample <= 1 || g->state_->knows(data));
 }
 
 bool pool::in_one_piece(const void* data) const noexcept {
-  if (state_->guard != nullptr) {
-    if (const void* const raw = state_->guard->source_block_of(data)) data = raw;
+  if (state_->watched.guard != nullptr) {
+    if (const void* const raw = state_->watched.guard->source_block_of(data)) data = raw;
   }
   const std::lock_guard held{state_->lock};
   const detail::extent* const e = state_->blocks.find(data);
@@ -350,7 +350,8 @@ bool pool::in_one_piece(const void* data) const noexcept {
 }
 
 std::vector<live_block> pool::live_blocks() const {
-  if (state_->guard != nullptr && state_->guard->options().sample == 1) return state_->guard->live_blocks();
+  if (state_->watched.guard != nullptr && state_->watched.guard->options().sample == 1)
+    return state_->watched.guard->live_blocks();
   const std::lock_guard held{state_->lock};
   const state::standstill nobody_moves{*state_};
   return state_->live_list();
@@ -360,17 +361,17 @@ std::string pool::report() const {
   const std::lock_guard held{state_->lock};
   const state::standstill nobody_moves{*state_};
   state_->drain();
-  return state_->report(state_->figures(state_->largest_request));
+  return state_->report(state_->figures(state_->counts.largest_request));
 }
 
 std::string pool::out_of_memory_report() const {
   const std::lock_guard held{state_->lock};
-  return state_->failure_report;
+  return state_->failed_last.report;
 }
 
 std::optional<pool_failure> pool::last_failure() const {
   const std::lock_guard held{state_->lock};
-  return state_->last_failure;
+  return state_->failed_last.figures;
 }
 
 }  // namespace berth

@@ -41,7 +41,7 @@ pool_statistics pool::state::statistics(lock_held& held) {
   defragment_if_due(held);
   const standstill nobody_moves{*this};
   drain();
-  return figures(largest_request);
+  return figures(counts.largest_request);
 }
 
 // Neighbours that are free count as one range, also if different streams freed them: they join when that work is done.
@@ -73,21 +73,21 @@ pool::state::hole_figures pool::state::holes(bytes largest) const noexcept {
 
 pool_statistics pool::state::figures(bytes largest) {
   pool_statistics s;
-  detail::block_counts sum = ended;
-  sum.frees += frees_without_cache;
-  for (const auto& c : caches) {
+  detail::block_counts sum = counts.ended;
+  sum.frees += threads.frees_without_cache;
+  for (const auto& c : threads.caches) {
     publish(*c);
     c->add_to(sum);
     s.cached += c->held();
   }
-  s.live = static_cast<bytes>(live.load(std::memory_order_relaxed));
+  s.live = static_cast<bytes>(live.now.load(std::memory_order_relaxed));
   // The peaks of the threads may have been at different times, but all of it was within the reserved bytes.
-  s.live_peak = std::min(static_cast<bytes>(live_peak.load(std::memory_order_relaxed)), reserved_peak);
+  s.live_peak = std::min(static_cast<bytes>(live.peak.load(std::memory_order_relaxed)), counts.reserved_peak);
   s.free = space.free_bytes();
   s.reserved = memory.reserved();
   s.live_rounded = s.reserved - s.free - s.cached;
   s.live_blocks = static_cast<std::size_t>(sum.hits + sum.misses - sum.frees);
-  s.reserved_peak = reserved_peak;
+  s.reserved_peak = counts.reserved_peak;
   const hole_figures of_holes = holes(largest);
   s.largest_hole = of_holes.widest;
   s.largest_request = largest;
@@ -95,13 +95,13 @@ pool_statistics pool::state::figures(bytes largest) {
   s.cache_hits = sum.hits;
   s.allocations = sum.hits + sum.misses;
   s.frees = sum.frees;
-  s.failures = failures;
-  s.device_hits = device_hits;
-  s.stitched = stitched;
+  s.failures = counts.failures;
+  s.device_hits = counts.device_hits;
+  s.stitched = counts.stitched;
   s.device_calls = memory.device_calls();
-  s.events = events;
-  s.flushes = flushes;
-  s.defragmentations = defragmentations;
+  s.events = counts.events;
+  s.flushes = counts.flushes;
+  s.defragmentations = counts.defragmentations;
   return s;
 }
 
@@ -170,7 +170,7 @@ std::string pool::state::report(const pool_statistics& now) {
           human(detail::resident_memory()).c_str());
   }
   print(out, "caches emptied %" PRIu64 " times, events recorded %" PRIu64 ", device called %" PRIu64 " times\n",
-        flushes, events, memory.device_calls());
+        counts.flushes, counts.events, memory.device_calls());
   for (const stream_statistics& s : by_stream()) {
     if (s.stream == 0) {
       print(out, "  no stream: free %s\n", human(s.free).c_str());
@@ -209,16 +209,16 @@ std::string pool::state::explain(const detail::request& r, const error& why) {
   try {
     const standstill nobody_moves{*this};
     drain();
-    const pool_statistics known = figures(largest_request);
-    const bool counts = r.size > largest_request && r.size <= known.idle();
-    last_failure = {r.asked, counts ? figures(r.size) : known};
+    const pool_statistics known = figures(counts.largest_request);
+    const bool is_larger = r.size > counts.largest_request && r.size <= known.idle();
+    failed_last.figures = {r.asked, is_larger ? figures(r.size) : known};
     std::string out;
     print(out, "pool %" PRIu64 ": out of memory: %s on stream %" PRIu32 " asked for at %s:%" PRIu32 ": %s\n", id,
           human(r.asked).c_str(), r.on.id(), r.site.file_name(), r.site.line(), why.what);
     bytes pending_elsewhere = 0;
     space.for_each_free([&](const detail::extent& e) { pending_elsewhere += usable(e, r.on) ? 0 : e.size; });
     const bytes usable_here = space.free_bytes() - pending_elsewhere;
-    out += report(last_failure->at);
+    out += report(failed_last.figures->at);
     for (const detail::sibling& s : r.siblings) {
       print(out, "  pool %" PRIu64 " %s holds %s, of which %s are free in chunks that it needs\n", s.id,
             options.shared != nullptr ? "under the same limit" : "of the same device", human(s.reserved).c_str(),

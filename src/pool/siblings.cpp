@@ -66,10 +66,10 @@ std::vector<std::shared_ptr<void>> pools_of(const pool_source& source, const voi
 
 // Does empty_quarantine() for another pool, while this one may end.
 bool pool::state::empty_siblings_quarantine(lock_held& held) noexcept {
-  if (sample == 0) return false;
+  if (watched.sample == 0) return false;
   const unlocked outside{held};
-  const std::lock_guard stays{guard_changes};
-  return guard != nullptr && guard->give_way();
+  const std::lock_guard stays{watched.changes};
+  return watched.guard != nullptr && watched.guard->give_way();
 }
 
 // Releases memory that this pool does not need now, for another pool.
@@ -79,13 +79,12 @@ bytes pool::state::give_to_sibling(bytes wanted, detail::sibling& told) noexcept
   bytes given = 0;
   bool emptied = false;
   for (detail::moment wait{std::chrono::milliseconds{10}}; !closed;) {
-    drain_in_steps(held);
-    flush();
+    flush(held);
     look_round(held);
     given += trim(memory.reserved() - std::min(wanted - given, memory.reserved()));
     if (given >= wanted) break;
     if (!std::exchange(emptied, true) && empty_siblings_quarantine(held)) continue;
-    if (!somebody_holds_back(nullptr) || wait.over()) break;
+    if (!streams.others_hold_back(nullptr) || wait.over()) break;
     const unlocked outside{held};
     wait.pause();
   }

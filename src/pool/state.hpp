@@ -19,7 +19,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -33,31 +32,14 @@
 #include "pool/backing.hpp"
 #include "pool/block_map.hpp"
 #include "pool/footprint.hpp"
+#include "pool/known_streams.hpp"
+#include "pool/pending_frees.hpp"
 #include "pool/store.hpp"
 #include "pool/thread_cache.hpp"
 
 namespace berth {
 
 namespace detail {
-
-// A stream that has used the pool. Its address is stable.
-struct known_stream {
-  explicit known_stream(std::shared_ptr<stream_clock> c) : clock{std::move(c)} { free.clock = clock.get(); }
-
-  const std::shared_ptr<stream_clock> clock;
-  lane free;                 // the free memory that its work may still touch
-  std::uint64_t credit = 0;  // see sweep_where_it_pays
-  std::uint64_t used = 0;    // its newest epoch that other streams' memory, or dead mappings, wait for
-  bool listed = false;       // among state::holding
-  // While a thread queries streams (state::asking) these belong to that thread, which does not hold the lock.
-  std::optional<event> last;   // recorded for other streams
-  std::uint64_t recorded = 0;  // it closed the epochs up to this
-  bool outstanding = false;    // it was not yet reached at the last query
-
-  [[nodiscard]] std::uint64_t awaited() const noexcept { return std::max(used, free.count != 0 ? free.ceiling : 0); }
-  // Returns true if no memory waits for it.
-  [[nodiscard]] bool is_idle() const noexcept { return free.count == 0 && clock->completed() >= used; }
-};
 
 // The state of another pool when it was asked for memory.
 struct sibling {
@@ -77,10 +59,82 @@ struct request {
   thread_cache* cache = nullptr;        // of the requesting thread
   bool evicted_before = false;          // a fitting block had been evicted from that cache
   bool lacked_room = false;             // for the last chunk tried
+  bool sweeps_all = false;              // the pool would grow too large: all finished memory is swept
+  extent* run = nullptr;                // what sweep_step() joined last, if it is still unused and has ...
+  bytes in_run = 0;                     // ... this offset
   bool thorough = false;                // the pool cannot grow: other streams' lanes are searched whole
   known_stream* by = nullptr;           // of `on`, which lives, so this does too
   std::optional<error> device_error{};  // of the device calls for this request
   std::vector<sibling> siblings{};      // pools that were asked for memory
+
+  [[nodiscard]] bool has_run() const noexcept { return run != nullptr && run->size >= size + slack; }
+};
+
+// The bytes in users' hands, and the most of them.
+struct live_bytes {
+  std::atomic<std::int64_t> now{0};  // sums of published counters
+  std::atomic<std::int64_t> peak{0};
+
+  // Adds a sum that was `most` at some time, if that is more.
+  void add(std::int64_t sum, std::int64_t most = 0) noexcept {
+    const std::int64_t reached = now.fetch_add(sum, std::memory_order_relaxed) + std::max(sum, most);
+    std::int64_t known = peak.load(std::memory_order_relaxed);
+    while (known < reached && !peak.compare_exchange_weak(known, reached, std::memory_order_relaxed)) {
+    }
+  }
+};
+
+// The caches of a pool's threads.
+struct thread_caches {
+  cache_directory directory;
+  std::array<std::atomic<thread_cache*>, 256> homes{};  // the first caches, by number; entries never change once set
+  std::vector<std::unique_ptr<thread_cache>> caches;    // of running threads
+  std::vector<std::unique_ptr<thread_cache>> spare;     // of threads that ended
+  std::uint16_t last_number = 0;                        // of a cache
+  mutable std::mutex without_cache;                     // held by a free that has no cache
+  std::uint64_t frees_without_cache = 0;
+
+  // Returns the cache that the block came from, if it is another thread's that takes blocks back; else null.
+  [[nodiscard]] thread_cache* home_of(std::uint32_t mark, const thread_cache& mine) const noexcept {
+    const unsigned number = holder_in(mark);
+    if (number == 0 || number > homes.size() || number == mine.number()) return nullptr;
+    return homes[number - 1].load(std::memory_order_acquire);
+  }
+};
+
+// The guard of a watched pool (berth/pool/debug.hpp). Users' blocks go through the guard, which takes its memory from
+// `bare`. The fast paths do not check for a guard: they fail, and the slow paths check.
+// * A call of allocate() fails if the cache says that a sampled request is due.
+// * A call of free() finds no block at a guarded address, and fails.
+// * A guard without red zones returns the pool's own addresses. For those free() finds a block marked as shared,
+//   which only the slow path frees.
+struct pool_watch {
+  std::unique_ptr<memory_source> bare, untold;
+  std::shared_ptr<guard_adaptor> guard;
+  bool guard_knows_addresses = false;
+  std::uint32_t sample = 0;  // one request in so many goes to the guard; 0: there is none
+  std::mutex changes;        // held while the guard is made or ends, and while another pool empties its quarantine
+};
+
+// Counters for pool_statistics, beside those of running threads.
+struct pool_counts {
+  block_counts ended;        // of ended threads, and allocations of those without a cache
+  std::uint64_t misses = 0;  // requests served under the lock
+  std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0, defragmentations = 0;
+  bytes reserved_peak = 0;
+  bytes largest_request = 0;
+};
+
+// The next times of the pool's upkeep, in misses or by the clock.
+struct upkeep_times {
+  std::uint64_t collect = 0, purge = 0, defragment_look = 0;
+  std::chrono::steady_clock::time_point idle_look{}, defragment{};
+};
+
+// The last request that failed.
+struct failed_request {
+  std::string report;
+  std::optional<pool_failure> figures;
 };
 
 }  // namespace detail
@@ -125,8 +179,6 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::thread_cache* reuse_at_home(bytes size, const stream& s, const source_location& site,
                                                     void*& data) noexcept;
   static void keep(state& my, detail::extent* e, void* data) noexcept;
-  // Returns the cache that the block came from, if it is another thread's that takes blocks back; else null.
-  [[nodiscard]] detail::thread_cache* home_of(std::uint32_t mark, const detail::thread_cache& mine) const noexcept;
   // Sorts the blocks in the inbox into the cache's bins.
   void open_mail(detail::thread_cache& c) noexcept;
   void free_heard(void* data, detail::extent* e, source_location site) noexcept;
@@ -154,7 +206,6 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Both need the cache entered or seized.
   void notice(detail::thread_cache& c, std::int64_t size) noexcept;
   void publish(detail::thread_cache& c) noexcept;
-  void push_pending(detail::extent* chain) noexcept;
   static void note_uses(detail::extent& e) noexcept;
   [[nodiscard]] bool split(void* data, std::span<const block_part> parts);
   void close() noexcept;
@@ -162,11 +213,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // --- thread_cache.cpp
   // Returns this thread's cache. Null if memory for one is lacking, or, with try_to_lock, if the lock is held.
   [[nodiscard]] detail::thread_cache* cache() noexcept {
-    detail::thread_cache* const c = directory.find();
+    detail::thread_cache* const c = threads.directory.find();
     return c != nullptr ? c : attach(lock_held{lock});
   }
   [[nodiscard]] detail::thread_cache* cache(std::try_to_lock_t) noexcept {
-    detail::thread_cache* const c = directory.find();
+    detail::thread_cache* const c = threads.directory.find();
     return c != nullptr ? c : attach(lock_held{lock, std::try_to_lock});
   }
   [[nodiscard]] detail::thread_cache* attach(std::unique_lock<std::mutex> held) noexcept;
@@ -182,11 +233,11 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // With the lock held, and without device calls.
   class standstill {
    public:
-    explicit standstill(state& s) noexcept : caches_{s.caches}, no_frees_{s.without_cache} {
+    explicit standstill(state& s) noexcept : caches_{s.threads.caches}, no_frees_{s.threads.without_cache} {
       detail::thread_cache::seize_all(caches_);
       for (const auto& c : caches_) {
-        s.push_pending(c->take_outgoing());
-        s.push_pending(c->take_inbox());
+        s.pending.push(c->take_outgoing());
+        s.pending.push(c->take_inbox());
       }
     }
     standstill(const standstill&) = delete;
@@ -228,6 +279,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::extent* find_fit(const detail::request& r, bytes n);
   [[nodiscard]] detail::extent* fit(const detail::request& r);
   [[nodiscard]] detail::extent* join_and_fit(detail::request& r);
+  // Does the same after each of some steps that sweep. Lets the lock go between two.
+  [[nodiscard]] detail::extent* sweep_and_fit(detail::request& r, lock_held& held);
   // Does the same; then once more after querying the progress of streams that hold memory back.
   [[nodiscard]] detail::extent* look_and_fit(detail::request& r, lock_held& held);
   // Empties all caches first.
@@ -253,13 +306,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] bytes stitchable(const detail::request& r) const noexcept;  // free bytes that a stitched block can use
 
   // --- streams.cpp: which stream may use which memory
-  [[nodiscard]] detail::known_stream* find_known(const stream_clock* clock) const noexcept;
   detail::known_stream& know(const stream& s, const source_location& site);
   void forget_streams();
-  void list(detail::known_stream& k) noexcept;
-  void list_all() noexcept;
-  void unlist_idle() noexcept;
-  [[nodiscard]] detail::lane& lane_of(const detail::stream_use& use) noexcept;
   [[nodiscard]] bool usable(const detail::extent& e, const stream& s) const noexcept;
   // Returns the last epoch of another stream's lane that `s` is ordered behind. Queries the stream once a look.
   [[nodiscard]] std::uint64_t order_of(detail::lane& l, const stream& s) const noexcept;
@@ -272,6 +320,12 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Forgets the finished uses in a lane, or in all lanes but one.
   void sweep(detail::lane& l) noexcept;
   void sweep_all(const detail::lane* except) noexcept;
+  // Does the same for some extents at most, which bounds the time the lock is held. Joins neighbours of the request's
+  // run first, then of another one. Returns false if no extent is known to be done.
+  bool sweep_step(detail::request& r) noexcept;
+  // Adds finished neighbours on both sides to an unused extent, `left` of them at most, until it has `enough` bytes.
+  // More would be cut off by the request's block. Returns the whole.
+  detail::extent* lengthen(detail::extent* run, bytes enough, std::size_t& left) noexcept;
   // Forgets the finished uses by further streams in a lane whose own stream is requesting.
   void sweep_further_uses(detail::lane& l) noexcept;
   // Does the same if enough requests came to pay for it. Returns false if it was postponed.
@@ -281,11 +335,10 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // needs one to report its progress. With device_wait, makes `on` wait for them. A non-null `only` restricts it to
   // some streams.
   void ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held);
-  [[nodiscard]] bool somebody_holds_back(const detail::known_stream* but) const noexcept;
-  void complete_idle() noexcept;
   // The most extents of other streams' lanes that one walk visits before the pool grows. More would hold the lock too
   // long.
   static constexpr std::size_t most_elsewhere = 1024;
+  static constexpr std::size_t most_swept = 512;  // extents in one step, of some 0.15 us each
   void wait_on_host(const detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* last_resort(detail::request& r, lock_held& held);
   void wait_for_all(lock_held& held) noexcept;
@@ -300,28 +353,17 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // --- giving_back.cpp
   // Sorts what was freed into the store: all of it, or at most one step, which bounds the time the lock is held.
   void drain() noexcept {
-    while (has_unsorted()) sort_step();
-  }
-  [[nodiscard]] bool has_unsorted() const noexcept {
-    return unsorted != nullptr || pending.load(std::memory_order_relaxed) != nullptr;
+    while (pending.any()) sort_step();
   }
   void sort_step() noexcept;
-  // Sorts a step where many frees came without a request in between, so that no request finds all of them unsorted.
-  // Does nothing where another thread has the lock.
-  void shorten_backlog() noexcept {
-    if (backlog.load(std::memory_order_relaxed) >= long_backlog) [[unlikely]]
-      sort_step_if_free();
-  }
-  void sort_step_if_free() noexcept;
-  static constexpr std::uint32_t long_backlog = 1000;
-  static constexpr std::uint32_t most_sorted = 200;  // blocks in one step, of some 0.2 us each
-  // Returns the number of steps that sort what is unsorted now. Later frees do not prolong a loop of so many.
-  [[nodiscard]] std::uint32_t steps_left() const noexcept {
-    return (backlog.load(std::memory_order_relaxed) + most_sorted - 1) / most_sorted + 1;
-  }
+  // Sorts a step where many frees came without a request in between. Does nothing where another thread has the lock.
+  void shorten_backlog() noexcept;
   // Sorts all that was freed before the call. Lets the lock go between two steps.
   void drain_in_steps(lock_held& held) noexcept;
-  void flush() noexcept;  // every cache, then drain
+  // Empties every cache, and sorts all that was freed: with the lock throughout, or in steps.
+  void flush() noexcept;
+  void flush(lock_held& held) noexcept;
+  void empty_caches() noexcept;  // into the pending stack
   // Evicts from this thread's cache the blocks of the request's stream of at least so many bytes. Returns false if
   // there were none.
   bool evict_own(const detail::request& r, bytes least) noexcept;
@@ -361,19 +403,8 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] std::string report(const pool_statistics& s);
   [[nodiscard]] std::string explain(const detail::request& r, const error& why);
 
-  // A watched pool (berth/pool/debug.hpp). Users' blocks go through the guard, which takes its memory from `bare`. The
-  // fast paths do not check for a guard: they fail, and the slow paths check.
-  // * A call of allocate() fails if the cache says that a sampled request is due.
-  // * A call of free() finds no block at a guarded address, and fails.
-  // * A guard without red zones returns the pool's own addresses. For those free() finds a block marked as shared,
-  //   which only the slow path frees.
   class unguarded;
   class untold_pool;
-  std::unique_ptr<memory_source> bare, untold;
-  std::shared_ptr<guard_adaptor> guard;
-  bool guard_knows_addresses = false;
-  std::uint32_t sample = 0;  // one request in so many goes to the guard; 0: there is none
-  std::mutex guard_changes;  // held while the guard is made or ends, and while another pool empties its quarantine
   void watch();
   // Releases the blocks in the guard's quarantine. Returns false if there were none. Releases the lock meanwhile.
   bool empty_quarantine(lock_held& held) noexcept;
@@ -391,9 +422,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Valid if the rules have only powers of two; else the result is less than the size. See the constructor.
   mask_rounding by_mask;
   detail::block_map blocks;
-  detail::cache_directory directory;
-  std::array<std::atomic<detail::thread_cache*>, 256>
-      homes{};  // the first caches, by number; entries never change once set
+  detail::thread_caches threads;
 
   pool* const self;
   const device dev;
@@ -404,46 +433,22 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   static constexpr std::int64_t publish_batch = 1 << 20;
 
   // Written by several threads.
-  alignas(64) std::atomic<detail::extent*> pending{nullptr};
-  std::atomic<std::uint32_t> backlog{0};  // blocks there and in `unsorted`
-  mutable std::mutex without_cache;       // held by a free that has no cache
-  std::uint64_t frees_without_cache = 0;
-  alignas(64) std::atomic<std::int64_t> live{0};  // sums of published counters
-  std::atomic<std::int64_t> live_peak{0};
+  alignas(64) detail::pending_frees pending;
+  alignas(64) detail::live_bytes live;
 
   alignas(64) std::mutex lock;
   bool closed = false;
+  bool told_above = false;  // the last call of on_watermark was above
   detail::store space;
   detail::backing memory;
-  std::vector<std::unique_ptr<detail::known_stream>> streams;  // by id
-  std::vector<detail::known_stream*> holding;                  // by id, all whose work holds memory back; see list()
-  std::size_t idle_met = 0;    // how often fit() met streams listed there that hold no memory
-  bool apart = false;          // there were two streams at some time: each has its lane
-  std::size_t forget_at = 16;  // the number of streams that triggers forget_streams()
-  bool asking = false;         // one thread at a time queries streams, without the lock
-  std::condition_variable answered;
-  detail::known_stream* last_known = nullptr;                       // of find_known
-  std::vector<std::unique_ptr<detail::thread_cache>> caches;        // of running threads
-  std::vector<std::unique_ptr<detail::thread_cache>> spare_caches;  // of threads that ended
-  std::vector<detail::extent*> swept;                               // sweep()'s own, kept for its capacity
-  detail::extent* unsorted = nullptr;                               // taken from `pending`, not yet in the store
-  std::uint64_t looks = 0;                                          // make_ready() begins one; see order_of()
-  std::uint16_t last_cache = 0;                                     // the last number of a cache
-  std::uint64_t next_collect = 0, next_purge = 0;                   // see collect() and purge()
-  std::chrono::steady_clock::time_point next_idle_look{};
-  std::uint64_t next_defragment_look = 0;  // see defragment_if_due()
-  std::chrono::steady_clock::time_point next_defragment{};
-  std::uint64_t defragmentations = 0;
+  detail::known_streams streams{space};
+  std::vector<detail::extent*> swept;  // sweep()'s own, kept for its capacity
+  std::uint64_t looks = 0;             // make_ready() begins one; see order_of()
   detail::footprint holdings;
-  std::uint64_t misses = 0;  // requests served here
-  bytes largest_request = 0;
-  std::string failure_report;
-  std::optional<pool_failure> last_failure;
-
-  detail::block_counts ended;  // of ended threads, and allocations of those without a cache
-  std::uint64_t failures = 0, device_hits = 0, stitched = 0, events = 0, flushes = 0;
-  bytes reserved_peak = 0;
-  bool told_above = false;  // the last call of on_watermark was above
+  detail::pool_counts counts;
+  detail::upkeep_times due_at;
+  detail::failed_request failed_last;
+  detail::pool_watch watched;
 };
 
 template <class Function>

@@ -193,7 +193,7 @@ detail::extent* pool::state::stitch_free(request& r, bool may_exceed, bool& lack
   block->address.store(static_cast<std::byte*>(memory.window_address(**window)) + first % granule,
                        std::memory_order_relaxed);
   block->stitched = std::move(made);
-  ++stitched;
+  ++counts.stitched;
   holdings.note_stitching();
   emit({.kind = memory_event_kind::pool_stitch,
         .stream = r.on.id(),

@@ -23,38 +23,32 @@ constexpr unsigned most_waits = 32;  // for all streams that hold memory back, i
 
 }  // namespace
 
-known_stream* pool::state::find_known(const stream_clock* clock) const noexcept {
-  const auto at = std::ranges::lower_bound(streams, clock->id(), {}, [](const auto& k) { return k->clock->id(); });
-  return at != streams.end() && (*at)->clock.get() == clock ? at->get() : nullptr;
+namespace detail {
+
+known_stream* known_streams::find(const stream_clock* clock) noexcept {
+  if (last != nullptr && last->clock.get() == clock) return last;
+  const auto at = std::ranges::lower_bound(all, clock->id(), {}, [](const auto& k) { return k->clock->id(); });
+  return at != all.end() && (*at)->clock.get() == clock ? last = at->get() : nullptr;
 }
 
-known_stream& pool::state::know(const stream& s, const source_location& site) {
-  if (last_known != nullptr && last_known->clock == s.clock()) return *last_known;
-  last_known = find_known(s.clock().get());
-  if (last_known != nullptr) return *last_known;
-  expects(s.get_device() == dev, "pool: a stream of another device", site);
-  if (streams.size() >= forget_at) forget_streams();
-  auto fresh = std::make_unique<known_stream>(s.clock());
-  detail::make_room(streams);
-  holding.reserve(streams.capacity());
-  space.make_room_for_lanes(streams.capacity());
-  const auto at = std::ranges::lower_bound(streams, s.id(), {}, [](const auto& k) { return k->clock->id(); });
-  last_known = streams.insert(at, std::move(fresh))->get();
-  if (!apart && streams.size() > 1) {
+known_stream& known_streams::add(const std::shared_ptr<stream_clock>& clock) {
+  auto fresh = std::make_unique<known_stream>(clock);
+  make_room(all);
+  holding.reserve(all.capacity());
+  space.make_room_for_lanes(all.capacity());
+  const auto at = std::ranges::lower_bound(all, clock->id(), {}, [](const auto& k) { return k->clock->id(); });
+  last = all.insert(at, std::move(fresh))->get();
+  if (!apart && all.size() > 1) {
     apart = true;
-    for (const auto& k : streams) {
+    for (const auto& k : all) {
       list(*k);
       space.sort_out(k->free);
     }
   }
-  return *last_known;
+  return *last;
 }
 
-// Programs may make a stream for each request. So loops over streams visit those that may hold memory back, not all
-// known ones. A stream is listed before memory comes into its lane, or one of its epochs is noted. It stays listed
-// until unlist_idle() finds that it holds no memory back. Every request passes fit(), which calls that once it has met
-// as many idle streams as are listed.
-void pool::state::list(known_stream& k) noexcept {
+void known_streams::list(known_stream& k) noexcept {
   if (k.listed) return;
   k.listed = true;
   const auto at = std::ranges::lower_bound(holding, k.clock->id(), {}, [](const auto* h) { return h->clock->id(); });
@@ -62,17 +56,17 @@ void pool::state::list(known_stream& k) noexcept {
   space.open(k.free);
 }
 
-void pool::state::list_all() noexcept {
+void known_streams::list_all() noexcept {
   holding.clear();
   space.close_all();
-  for (const auto& k : streams) {
+  for (const auto& k : all) {
     k->listed = true;
     holding.push_back(k.get());
     space.open(k->free);
   }
 }
 
-void pool::state::unlist_idle() noexcept {
+void known_streams::unlist_idle() noexcept {
   std::erase_if(holding, [](known_stream* k) {
     k->listed = !k->is_idle();
     return !k->listed;
@@ -82,20 +76,46 @@ void pool::state::unlist_idle() noexcept {
   for (known_stream* k : holding) space.open(k->free);
 }
 
-lane& pool::state::lane_of(const detail::stream_use& use) noexcept {
+lane& known_streams::lane_of(const stream_use& use) noexcept {
   if (use.clock == nullptr) return space.nobodys();
-  if (last_known == nullptr || last_known->clock.get() != use.clock) last_known = find_known(use.clock);
-  list(*last_known);
+  known_stream& k = *find(use.clock);
+  list(k);
   if (apart) [[likely]]
-    return last_known->free;
-  last_known->used = std::max(last_known->used, use.epoch);  // no other stream, no other lane: all memory is merged
+    return k.free;
+  k.used = std::max(k.used, use.epoch);  // no other stream, no other lane: all memory is merged
   return space.nobodys();
+}
+
+void known_streams::note_awaited(const stream_use& use) noexcept {
+  known_stream* const k = find(use.clock);
+  if (k == nullptr) return;
+  k->used = std::max(k->used, use.epoch);
+  list(*k);
+}
+
+bool known_streams::others_hold_back(const known_stream* but) const noexcept {
+  return std::ranges::any_of(holding, [but](const auto* k) { return k != but && k->holds_back(); });
+}
+
+void known_streams::complete_idle() noexcept {
+  for (const known_stream* const k : holding) {
+    if (k->holds_back() && stream::idle(*k->clock)) (void)stream::query(*k->clock);
+  }
+}
+
+}  // namespace detail
+
+known_stream& pool::state::know(const stream& s, const source_location& site) {
+  if (known_stream* const known = streams.find(s.clock().get())) return *known;
+  expects(s.get_device() == dev, "pool: a stream of another device", site);
+  if (streams.all.size() >= streams.forget_at) forget_streams();
+  return streams.add(s.clock());
 }
 
 // Forgets streams that have ended and that no block, free extent or retired mapping names any more. Runs whenever the
 // number of known streams reaches forget_at, which then becomes twice the number left, 16 at least.
 void pool::state::forget_streams() {
-  if (asking) return;
+  if (streams.asking) return;
   flush();
   sweep_all(nullptr);
   memory.purge();
@@ -109,13 +129,13 @@ void pool::state::forget_streams() {
   space.for_each_free(remember);
   memory.for_each_retired(remember);
   std::ranges::sort(remembered);
-  last_known = nullptr;
-  unlist_idle();
-  std::erase_if(streams, [&](const auto& k) {
+  streams.last = nullptr;
+  streams.unlist_idle();
+  std::erase_if(streams.all, [&](const auto& k) {
     return k->clock->completed() == stream_clock::ended && !k->listed &&
            !std::ranges::binary_search(remembered, k->clock.get());
   });
-  forget_at = std::max<std::size_t>(16, 2 * streams.size());
+  streams.forget_at = std::max<std::size_t>(16, 2 * streams.all.size());
 }
 
 // --- usable memory
@@ -179,9 +199,42 @@ void pool::state::sweep_further_uses(lane& l) noexcept {
 }
 
 void pool::state::sweep_all(const lane* except) noexcept {
-  for (known_stream* const k : holding) {
+  for (known_stream* const k : streams.holding) {
     if (&k->free != except && k->free.count != 0 && k->clock->completed() >= k->free.floor) sweep(k->free);
   }
+}
+
+detail::extent* pool::state::lengthen(detail::extent* run, bytes enough, std::size_t& left) noexcept {
+  const auto joins = [&](const detail::extent* next) {
+    return left != 0 && run->size < enough && next != nullptr && next->is(detail::extent_state::free) &&
+           next->home != &space.nobodys() && next->done();
+  };
+  for (; joins(run->after); --left) run = space.clear_use(run->after);
+  for (; joins(run->before); --left) run = space.clear_use(run->before);
+  return run;
+}
+
+bool pool::state::sweep_step(request& r) noexcept {
+  const bytes enough = r.size + r.slack;
+  std::size_t left = most_swept;
+  const bool goes_on = r.run != nullptr && r.run->is(detail::extent_state::free) && r.run->home == &space.nobodys() &&
+                       r.run->offset <= r.in_run && r.in_run < r.run->end();
+  r.run = goes_on ? lengthen(r.run, enough, left) : nullptr;
+  for (known_stream* const k : streams.holding) {
+    lane& l = k->free;
+    while (left != 0 && l.count != 0 && k->clock->completed() >= l.floor && !r.has_run()) {
+      detail::extent* const e = l.any();
+      if (k->clock->completed() < l.ceiling || !e->done()) {
+        left -= std::min(left, l.count);
+        sweep(l);
+        break;
+      }
+      --left;
+      r.run = lengthen(space.clear_use(e), enough, left);
+    }
+  }
+  if (r.run != nullptr) r.in_run = r.run->offset;
+  return left != most_swept;
 }
 
 bool pool::state::sweep_where_it_pays(known_stream& k) noexcept {
@@ -193,20 +246,6 @@ bool pool::state::sweep_where_it_pays(known_stream& k) noexcept {
 }
 
 // --- queries and waits
-
-bool pool::state::somebody_holds_back(const known_stream* but) const noexcept {
-  return std::ranges::any_of(holding,
-                             [but](const auto* k) { return k != but && k->clock->completed() < k->awaited(); });
-}
-
-// With the lock held no thread adds to the memory that a stream holds back. So an idle stream is done with all of it,
-// however often it continued while it was queried without the lock. Only streams that know it without their driver are
-// queried.
-void pool::state::complete_idle() noexcept {
-  for (const known_stream* const k : holding) {
-    if (k->clock->completed() < k->awaited() && stream::idle(*k->clock)) (void)stream::query(*k->clock);
-  }
-}
 
 namespace {
 
@@ -242,13 +281,13 @@ std::uint64_t ask_one(known_stream& k, std::uint64_t until, stream* waits, const
 }  // namespace
 
 void pool::state::ask(stream* on, asking_for what, const std::vector<const stream_clock*>* only, lock_held& held) {
-  answered.wait(held, [this] { return !asking; });
+  streams.answered.wait(held, [this] { return !streams.asking; });
   struct question {
     known_stream* whom;
     std::uint64_t until;
   };
   std::vector<question> all;
-  for (known_stream* const k : holding) {
+  for (known_stream* const k : streams.holding) {
     const std::uint64_t until = k->awaited();
     if (k->clock->completed() >= until) continue;
     if (on != nullptr && on->ordered_behind(k->clock->id(), until)) continue;  // so is the stream behind itself
@@ -256,7 +295,7 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
     all.push_back({k, until});
   }
   if (all.empty()) return;
-  asking = true;  // so that no thread forgets a stream, or uses its event, meanwhile
+  streams.asking = true;  // so that no thread forgets a stream, or uses its event, meanwhile
   std::uint64_t recorded = 0;
   {
     const unlocked outside{held};
@@ -264,9 +303,9 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
       recorded += ask_one(*q.whom, q.until, what == asking_for::device_wait ? on : nullptr, dev);
     }
   }
-  events += recorded;
-  asking = false;
-  answered.notify_all();
+  counts.events += recorded;
+  streams.asking = false;
+  streams.answered.notify_all();
 }
 
 // Waits on the host for the requesting stream, since a host function on it may free blocks. Also waits for every other
@@ -274,8 +313,8 @@ void pool::state::ask(stream* on, asking_for what, const std::vector<const strea
 void pool::state::wait_on_host(const request& r, lock_held& held) {
   std::vector<std::shared_ptr<stream_clock>> those{r.by->clock};
   if (options.wait_for_streams) {
-    for (const known_stream* k : holding) {
-      if (k != r.by && k->clock->completed() < k->awaited()) those.push_back(k->clock);
+    for (const known_stream* k : streams.holding) {
+      if (k != r.by && k->holds_back()) those.push_back(k->clock);
     }
   }
   const unlocked outside{held};
@@ -291,14 +330,14 @@ detail::extent* pool::state::last_resort(request& r, lock_held& held) {
   for (unsigned turn = 1;; ++turn) {
     if (turn == 1 || options.wait_for_streams) wait_on_host(r, held);
     if (detail::extent* e = look_everywhere(r)) return e;
-    if (!somebody_holds_back(r.by)) return nullptr;
+    if (!streams.others_hold_back(r.by)) return nullptr;
     // The awaited memory is free memory. If all of that is too little, only live blocks could help.
     const bytes room = memory.headroom();
     if (options.wait_for_streams && room < r.size && space.free_bytes() < r.size - room) return nullptr;
     if (options.wait_for_streams ? turn >= most_waits : wait.over()) return nullptr;
     if (options.wait_for_streams) continue;
     ask(&r.on, asking_for::look, nullptr, held);
-    if (!somebody_holds_back(r.by)) continue;
+    if (!streams.others_hold_back(r.by)) continue;
     const unlocked outside{held};
     wait.pause();
   }
@@ -307,14 +346,14 @@ detail::extent* pool::state::last_resort(request& r, lock_held& held) {
 // Waits until no enqueued work touches the pool's memory, that of leaked blocks included.
 void pool::state::wait_for_all(lock_held& held) noexcept {
   flush();
-  list_all();  // the blocks come in no order of their streams, and each stream would be inserted at its place
+  streams.list_all();  // the blocks come in no order of their streams, and each stream would be inserted at its place
   blocks.for_each([&](detail::extent& e) {
     note_uses(e);
     note_awaited(e);
   });
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    if (streams[i]->clock->completed() >= streams[i]->awaited()) continue;
-    const std::shared_ptr<stream_clock> clock = streams[i]->clock;
+  for (std::size_t i = 0; i < streams.all.size(); ++i) {
+    if (!streams.all[i]->holds_back()) continue;
+    const std::shared_ptr<stream_clock> clock = streams.all[i]->clock;
     const unlocked outside{held};
     // Twice, since a first failure may be that of earlier work.
     if (!stream::synchronize(*clock)) (void)stream::synchronize(*clock);

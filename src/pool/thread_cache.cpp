@@ -208,23 +208,24 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
   thread_local detail::attachments mine;
   try {
     mine.make_room();
-    caches.reserve(caches.size() + 1);
-    spare_caches.reserve(caches.size() + 1 + spare_caches.size());
-    if (spare_caches.empty()) {
-      if (last_cache == std::numeric_limits<std::uint16_t>::max()) return nullptr;
-      spare_caches.push_back(std::make_unique<detail::thread_cache>(options.cache_bytes, most_cached, ++last_cache));
+    threads.caches.reserve(threads.caches.size() + 1);
+    threads.spare.reserve(threads.caches.size() + 1 + threads.spare.size());
+    if (threads.spare.empty()) {
+      if (threads.last_number == std::numeric_limits<std::uint16_t>::max()) return nullptr;
+      threads.spare.push_back(
+          std::make_unique<detail::thread_cache>(options.cache_bytes, most_cached, ++threads.last_number));
     }
-    detail::thread_cache* const c = spare_caches.back().get();
-    if (!directory.add(c)) return nullptr;
-    caches.push_back(std::move(spare_caches.back()));
-    spare_caches.pop_back();
+    detail::thread_cache* const c = threads.spare.back().get();
+    if (!threads.directory.add(c)) return nullptr;
+    threads.caches.push_back(std::move(threads.spare.back()));
+    threads.spare.pop_back();
     // A single thread counts the exact peak by itself; several publish their counts now and then.
-    c->publish_at = caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
+    c->publish_at = threads.caches.size() == 1 ? std::numeric_limits<std::int64_t>::max() : publish_batch;
     c->grant(until_first_sampled());
     publish(*c);
     c->open_inbox();
-    if (c->number() <= homes.size()) homes[c->number() - 1u].store(c, std::memory_order_release);
-    if (caches.size() == 2) publish_all();
+    if (c->number() <= threads.homes.size()) threads.homes[c->number() - 1u].store(c, std::memory_order_release);
+    if (threads.caches.size() == 2) publish_all();
     mine.add({weak_from_this(), c,
               [](void* owner, detail::thread_cache* gone) noexcept { static_cast<state*>(owner)->detach(gone); }});
     return c;
@@ -236,7 +237,7 @@ detail::thread_cache* pool::state::attach(std::unique_lock<std::mutex> held) noe
 // Called when a second thread comes: from now on each publishes its counts now and then.
 void pool::state::publish_all() noexcept {
   const standstill nobody_moves{*this};
-  for (const auto& c : caches) {
+  for (const auto& c : threads.caches) {
     c->publish_at = std::min(c->publish_at, publish_batch);
     publish(*c);
   }
@@ -244,19 +245,19 @@ void pool::state::publish_all() noexcept {
 
 void pool::state::detach(detail::thread_cache* c) noexcept {
   const std::lock_guard held{lock};
-  directory.remove(c);
+  threads.directory.remove(c);
   if (closed) return;
-  for (auto& one : caches) {
+  for (auto& one : threads.caches) {
     if (one.get() != c) continue;
     publish(*c);  // no other thread is here: the owner is ending, and others need the lock
-    push_pending(c->close_inbox());
-    push_pending(c->take_outgoing());
-    while (detail::extent* chain = c->evict_one_bin()) push_pending(chain);
-    c->add_to(ended);
+    pending.push(c->close_inbox());
+    pending.push(c->take_outgoing());
+    while (detail::extent* chain = c->evict_one_bin()) pending.push(chain);
+    c->add_to(counts.ended);
     c->forget_counts();
-    spare_caches.push_back(std::move(one));  // there is room since it was attached
-    one = std::move(caches.back());
-    caches.pop_back();
+    threads.spare.push_back(std::move(one));  // there is room since it was attached
+    one = std::move(threads.caches.back());
+    threads.caches.pop_back();
     return;
   }
 }

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
-#include "berth/graph/structure.hpp"
+#include "berth/graph/graph.hpp"
 #include "berth/rules/placement.hpp"
 #include "berth/schedule/steps.hpp"
 

@@ -1,6 +1,6 @@
-#include "berth/scratch/stack_left.hpp"
-
 #include <cstdint>
+
+#include "berth/scratch/scratch.hpp"
 
 #if defined(__linux__)
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "berth/core/source_location.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/scratch/scratch_arena.hpp"
 
 namespace berth::detail {

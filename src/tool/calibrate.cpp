@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "berth/scratch/scratch.hpp"
-#include "berth/scratch/stack_left.hpp"
 #include "tool/command_line.hpp"
 #include "tool/output.hpp"
 #include "tool/progress_line.hpp"

@@ -324,7 +324,7 @@ TEST(null, its_size_is_in_its_name) {
   EXPECT_TRUE(small.create_physical(1_MiB));
   EXPECT_EQ(device::open("null:4096").value().properties().total_memory, 4096u);
   EXPECT_EQ(device::open("null:2TiB").value().properties().total_memory, bytes{2} << 40);
-  for (const char* wrong : {"null:x", "null:0", "null:1PiB", "null:-1", "null:1 GiB", "null:99999999999TiB"}) {
+  for (const char* wrong : {"null:x", "null:0", "null:1XiB", "null:-1", "null:GiB", "null:99999999999TiB"}) {
     EXPECT_EQ(device::open(wrong).error().code, errc::invalid_input) << wrong;
   }
   EXPECT_FALSE(device::open("null").value() == device::open("null").value());

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "berth/graph/graph_plan.hpp"
-#include "berth/graph/saved_plan.hpp"
 #include "berth/schedule/recompute.hpp"
 #include "fuzz/graphs.hpp"
 #include "graph/random_graph.hpp"

@@ -1,9 +1,8 @@
 // Saved plans of one graph, with checksums that are right: an enemy's would be.
-#include "berth/graph/saved_plan.hpp"
-
 #include <numeric>
 #include <vector>
 
+#include "berth/graph/graph_plan.hpp"
 #include "fuzz/fuzz.hpp"
 #include "graph/random_graph.hpp"
 

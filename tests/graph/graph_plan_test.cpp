@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 
-#include "berth/graph/shadow.hpp"
 #include "graph/random_graph.hpp"
 
 namespace {

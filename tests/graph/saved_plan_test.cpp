@@ -1,6 +1,4 @@
 // Plans as bytes: what comes back is what was written, and nothing that was tampered with is ever bound.
-#include "berth/graph/saved_plan.hpp"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "berth/graph/arena.hpp"
 #include "berth/graph/fingerprint.hpp"
+#include "berth/graph/graph_plan.hpp"
 #include "berth/pool/pool.hpp"
 #include "graph/random_graph.hpp"
 

@@ -15,7 +15,6 @@
 #include "berth/pool/adaptors.hpp"
 #include "berth/pool/debug.hpp"
 #include "berth/pool/guard.hpp"
-#include "berth/pool/latency.hpp"
 #include "berth/pool/pool.hpp"
 #include "pool/guarded.hpp"
 #include "support/sanitizers.hpp"

@@ -1,6 +1,4 @@
 // The histogram against sorted values, and the adaptor around a pool. No test depends on how long anything takes.
-#include "berth/pool/latency.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "berth/pool/adaptors.hpp"
 #include "berth/pool/pool.hpp"
 
 namespace {

@@ -1,5 +1,3 @@
-#include "berth/scratch/stack_left.hpp"
-
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -10,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "berth/scratch/scratch.hpp"
 #include "berth/scratch/scratch_arena.hpp"
 #include "support/sanitizers.hpp"
 

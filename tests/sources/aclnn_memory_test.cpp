@@ -13,7 +13,6 @@
 
 #include "berth/device/stream.hpp"
 #include "berth/pool/debug.hpp"
-#include "berth/pool/foreign.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/trace/health.hpp"
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "berth/scratch/scratch.hpp"
 #include "berth/scratch/scratch_arena.hpp"
-#include "berth/scratch/watch.hpp"
 #include "berth/stack_alloc.h"
 #include "openblas_kernels.h"
 #include "support/sanitizers.hpp"

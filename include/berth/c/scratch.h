@@ -61,7 +61,7 @@ berth_scratch_statistics berth_scratch_statistics_of_thread(void);
 /* Gives the calling thread's unused scratch memory back. */
 void berth_scratch_trim(void);
 
-/* Returns the bytes left of the calling thread's stack; 0 if that is not known (see berth/scratch/stack_left.hpp). */
+/* Returns the bytes left of the calling thread's stack; 0 if that is not known (see berth/scratch/scratch.hpp). */
 size_t berth_stack_left(void);
 
 #ifdef __cplusplus

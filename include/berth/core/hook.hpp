@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "berth/core/bytes.hpp"
-#include "berth/core/source_location.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/core/thread_directory.hpp"
 
 namespace berth {

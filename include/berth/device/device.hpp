@@ -37,8 +37,8 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/core/result.hpp"
-#include "berth/core/source_location.hpp"
 #include "berth/rules/placement.hpp"
 
 struct berth_backend;  // berth/backend.h

@@ -39,8 +39,8 @@
 #include <utility>
 
 #include "berth/core/bytes.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/core/result.hpp"
-#include "berth/core/source_location.hpp"
 #include "berth/device/device.hpp"
 
 namespace berth {

@@ -13,7 +13,7 @@
 //   `cached`     The graph was planned before. Its plan is used again, so alternating graphs never replan.
 //   `replanned`  A new plan was made; the block is large enough.
 //   `grown`      A new plan was made, and a larger block allocated.
-// A graph with dimensions (extent.hpp) is planned once. reserve() takes the block for the largest values, and trim()
+// A graph with dimensions (`extent`) is planned once. reserve() takes the block for the largest values, and trim()
 // cuts it to those that are bound:
 //   `bind(g, {{"batch", 4}})`  Computes the offsets of these values without a search. Its outcome is `fits`, or
 //                              `unchanged` for the values that are bound. A larger block is an outcome of `grown`.
@@ -116,7 +116,7 @@ class arena {
     o.search = search;
     return reserve(g, source, s, o);
   }
-  // Uses a plan made before, here or elsewhere (saved_plan.hpp). Verifies it first: see verify_plan().
+  // Uses a plan made before, here or elsewhere (save_plan). Verifies it first: see verify_plan().
   [[nodiscard]] static result<arena> reserve(const graph& g, graph_plan plan, memory_source& source, stream& s,
                                              const arena_options& o = {}, graph_fault* why = nullptr);
   // For a family of graphs (shapes, phases) that alternate: makes a plan for each, and one block for the largest. Binds

@@ -12,26 +12,206 @@
 // Lanes: nodes of one `stream` run in the order they were added. Nodes of different streams are ordered only by the
 // values they pass on; the program that runs the graph must wait there. So lifetimes follow happens-before.
 //
-// Dimensions: a size may be an expression of numbers known at run time only (extent.hpp). The numbers of such a graph
+// Dimensions: a size may be an expression of numbers known at run time only (`extent`). The numbers of such a graph
 // are those at the largest values.
 //
 // A graph is a value: copying copies it. Not thread-safe while it is built; reading is.
 #pragma once
 #pragma GCC visibility push(default)
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "berth/core/bytes.hpp"
-#include "berth/graph/extent.hpp"
-#include "berth/graph/fault.hpp"
-#include "berth/graph/structure.hpp"
+#include "berth/core/result.hpp"
+#include "berth/plan/problem.hpp"
 
 namespace berth {
+
+// --- A fault: the reason why a graph is wrong or cannot be placed. It is a text with the culprit's name and its bytes.
+//
+// result<T> carries a static text and one number. For errors that a person must act on, the functions of this layer
+// also fill a graph_fault, if the caller passes one. It is built only on the failing path.
+
+// Ids: positions in the graph's vectors.
+struct value_id {
+  std::uint32_t index = UINT32_MAX;
+  friend bool operator==(const value_id&, const value_id&) = default;
+};
+struct node_id {
+  std::uint32_t index = UINT32_MAX;
+  friend bool operator==(const node_id&, const node_id&) = default;
+};
+
+enum class fault_kind : std::uint8_t {
+  none,
+  unknown_value,      // an id that is no value of the graph (a cycle, or nodes out of order)
+  bad_shape,          // negative extents, or an unknown size
+  size_overflow,      // a size that exceeds 64 bits
+  view_beyond_root,   // number: bytes beyond the end
+  bad_node,           // an operand index that does not exist, a destination that may not be written
+  duplicate_name,     // number: bytes of the second value
+  unplaced_external,  // number: its bytes
+  over_budget,        // number: bytes needed
+  no_plan,            // the planner found none within its work limit; number: bytes proved necessary
+  out_of_memory,      // number: requested bytes
+  changed,            // the graph is not the planned one
+  state_changed,      // the states differ from those of the arena, or of an earlier graph of a pipeline; number:
+                      // bytes of the first that differs
+  bad_dimension,      // number: the value that it was given
+  bad_plan,           // an impossible plan; number: the byte of the file, or the bytes in question
+  clobbered,          // a plan under which a read would find foreign bytes; number: the first such byte
+  device_failed,      // a call to the device failed; number: the bytes of the call
+};
+
+[[nodiscard]] const char* name(fault_kind k) noexcept;
+
+struct graph_fault {
+  fault_kind kind = fault_kind::none;
+  value_id value;  // the culprit, if there is one
+  node_id node;    // the node that the culprit makes fail, if there is one
+  bytes number = 0;
+  std::string text;
+
+  [[nodiscard]] bool ok() const noexcept { return kind == fault_kind::none; }
+};
+
+// Returns the same as an error: a static text and `number`.
+[[nodiscard]] error to_error(const graph_fault& fault) noexcept;
+
+// --- The structure of a graph: everything that its plan depends on, and only that, as flat records.
+//
+// Two graphs with equal structures have the same lifetimes and may use the same plan. The names of their values and the
+// results of their nodes do not matter. The records are trivially comparable. So the check for the planned graph is a
+// comparison of memory (fingerprint.hpp), not a walk.
+
+enum class value_kind : std::uint8_t {
+  input,     // placed in the arena, alive from before the first node
+  constant,  // weights: placed outside, never written
+  external,  // placed outside by another owner (another graph's result, a KV cache)
+  state,     // in the arena, keeps its bytes between runs: alive throughout, never shared
+  result,    // of a node
+  view,      // bytes of its root
+};
+[[nodiscard]] const char* name(value_kind k) noexcept;
+
+struct value_record {
+  bytes size = 0;
+  std::uint32_t root = 0;
+  value_kind kind = value_kind::result;
+  std::uint8_t output = 0;
+  std::uint16_t unused = 0;  // no padding: records are compared as memory
+};
+static_assert(std::has_unique_object_representations_v<value_record> && sizeof(value_record) == 16);
+
+struct node_record {
+  bytes workspace = 0;
+  std::uint32_t op = 0;  // a hash of the operator's name
+  std::uint32_t stream = 0;
+  std::uint32_t first_edge = 0;  // in edges: inputs, then outputs, then in-place operands (as positions in inputs)
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
+  std::uint32_t in_place = 0;  // only operands whose layout lets the result reuse their memory
+};
+static_assert(std::has_unique_object_representations_v<node_record> && sizeof(node_record) == 32);
+
+struct view_record {
+  bytes offset = 0;  // in its root
+  std::uint32_t value = 0;
+  // Nodes that write through views, plus one; 0: none.
+  std::uint32_t writer = 0;  // the node whose writing this view shows
+  std::uint32_t before = 0;  // of a view that node_into() made: the writing that its destination showed
+  std::uint32_t unused = 0;
+};
+static_assert(std::has_unique_object_representations_v<view_record> && sizeof(view_record) == 24);
+
+struct graph_structure {
+  std::vector<value_record> values;
+  std::vector<node_record> nodes;
+  std::vector<std::uint32_t> edges;
+  std::vector<view_record> views;
+  std::vector<std::uint32_t> separations;  // pairs of values
+
+  [[nodiscard]] std::span<const std::uint32_t> inputs(const node_record& n) const noexcept {
+    return {edges.data() + n.first_edge, n.inputs};
+  }
+  [[nodiscard]] std::span<const std::uint32_t> outputs(const node_record& n) const noexcept {
+    return {edges.data() + n.first_edge + n.inputs, n.outputs};
+  }
+  [[nodiscard]] std::span<const std::uint32_t> in_place(const node_record& n) const noexcept {
+    return {edges.data() + n.first_edge + n.inputs + n.outputs, n.in_place};
+  }
+  // Returns true if the arena has memory for a value of this kind.
+  [[nodiscard]] static bool in_arena(value_kind k) noexcept {
+    return k == value_kind::input || k == value_kind::state || k == value_kind::result;
+  }
+};
+
+// --- Sizes of a graph's values as expressions of dimensions: sums of products, such as `batch * 3 * 224 + 64`.
+//
+//   const extent batch = g.dimension("batch", 1, 32);
+//   const value_id x = g.input("x", {.open = batch * 4096});
+//
+// A graph with dimensions is planned once, at its largest sizes, and gets offsets at every value (arena::bind). Other
+// expressions (min, max, quotients) can shrink or jump as a dimension grows. Plan a family of graphs for them.
+
+// A sum of products in one form: equal extents are equal at all values. A sum or product beyond 64 bits becomes the
+// number max_bytes, which no value accepts as a size.
+class extent {
+ public:
+  extent() = default;  // no expression
+  extent(bytes number) : terms_{{number, {}}} {}
+  explicit extent(std::vector<plan::size_term> terms);
+
+  [[nodiscard]] bool empty() const noexcept { return terms_.empty(); }
+  [[nodiscard]] const std::vector<plan::size_term>& terms() const noexcept { return terms_; }
+
+  friend extent operator+(const extent& a, const extent& b);
+  friend extent operator*(const extent& a, const extent& b);
+  friend bool operator==(const extent&, const extent&) = default;
+  friend auto operator<=>(const extent&, const extent&) = default;
+
+ private:
+  std::vector<plan::size_term> terms_;  // by dimensions, each product once
+};
+
+struct dimension_value {
+  std::string_view name;
+  bytes value = 0;
+};
+
+// The dimensions of a graph and the sizes that depend on them.
+struct open_sizes {
+  struct use {
+    std::uint32_t of = 0;  // a value, a node, or a view as its position in graph_structure::views
+    std::uint32_t extent = 0;
+    friend bool operator==(const use&, const use&) = default;
+  };
+  // A view that ends inside its root at the largest values, and must at all others.
+  struct inside {
+    std::uint32_t view = 0, end = 0, root = 0;  // a value, and two extents
+    friend bool operator==(const inside&, const inside&) = default;
+  };
+  std::vector<plan::dimension> dimensions;
+  std::vector<extent> extents;                 // each once
+  std::vector<use> values, workspaces, views;  // by rising `of`; of a view: its offset in the root
+  std::vector<inside> inside_roots;
+
+  [[nodiscard]] std::vector<bytes> largest() const;
+  friend bool operator==(const open_sizes& a, const open_sizes& b);
+};
+
+// Returns one value for each dimension. A fault names a dimension that is missing, unknown, given twice or out of
+// bounds, and the values that it may have.
+[[nodiscard]] graph_fault values_of(const open_sizes& open, std::span<const dimension_value> given,
+                                    std::vector<bytes>& values);
 
 enum class element : std::uint8_t { f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean, other };
 [[nodiscard]] bytes element_size(element e) noexcept;  // 0 for `other`

@@ -1,7 +1,7 @@
 // A graph's plan: an offset in one arena for every value that lives there and for every workspace.
 //
 // The plan is a value, made without memory or device: a dry run is plan_graph(g)->arena(). Immutable by convention once
-// made. It carries the structure that it was made for, and can be saved (saved_plan.hpp).
+// made. It carries the structure that it was made for, and can be saved (save_plan).
 //
 // The arena has two parts. States come first, in the order of their declaration. So two plans for graphs with the same
 // states have them at the same offsets. Behind them lies the transient part, which plan::solve packs.
@@ -11,6 +11,7 @@
 #pragma once
 #pragma GCC visibility push(default)
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -39,7 +40,7 @@ struct graph_options {
   std::optional<rules::placement> rules{};  // of every value; none: the device's, and rules::host() in a dry run
   bytes budget = max_bytes;                 // the arena never exceeds this
   bool unique_names = false;                // two values of one name are a fault
-  bool verify = verify_by_default;          // replay every plan in shadow memory (shadow.hpp) before use
+  bool verify = verify_by_default;          // replay every plan in shadow memory (verify_bytes) before use
 };
 
 // The origin that a plan states. It is not proved, and verify_plan() does not rely on it.
@@ -95,9 +96,66 @@ struct graph_plan {
 [[nodiscard]] graph_plan plan_for_smaller(const graph_plan& planned, const graph_structure& now);
 
 // Checks that p, from any source, may serve g under these rules; kind none: it may. The plan must be made for g's
-// structure, have states at their fixed places, and obey the rules. No read may find foreign bytes (shadow.hpp). The
+// structure, have states at their fixed places, and obey the rules. No read may find foreign bytes (verify_bytes). The
 // lower bound is not proved again, only found to be possible. O(one replay).
 [[nodiscard]] graph_fault verify_plan(const graph& g, const graph_plan& p, const rules::placement& rules);
+
+// --- The shadow verifier: replays a graph on symbolic memory and proves that every read finds its producer's bytes.
+//
+// It works on offsets alone and shares no code with liveness or planning, so it can check any plan, also one from a
+// file. One lane: an interval map of the arena says which value owns which bytes. A node reads its operands, then
+// writes its results. Several lanes: every two values (and workspaces) that share a byte must be ordered, by vector
+// clocks over all nodes.
+//
+// It checks:
+// * Every place is inside the arena.
+// * The bytes that a node reads were written, by their producer, and not overwritten since.
+// * Results and workspaces of a node lie clear of each other and of its operands. A result that reuses a whole operand
+//   in place is exempt.
+// * Outputs and states are intact at the end.
+// * Separated values are apart.
+// * Offsets satisfy the alignment.
+//
+// O((values + nodes + edges) log fragments) for one lane. Several lanes add O((nodes + edges) x lanes).
+
+// Returns the first read that would go wrong under `p` (kind `clobbered`), or a fault of kind none. Contract: p's
+// vectors are as long as the graph's, its rules are valid (granularity >= 1), and no footprint exceeds 64 bits.
+[[nodiscard]] graph_fault verify_bytes(const graph& g, const graph_plan& p);
+
+// --- A plan as bytes: made once, with time to search (plan::effort::best), and used again without planning.
+//
+// ```cpp
+// const auto file = save_plan(*plan_graph(g, options));
+// auto plan = load_plan(file, g, rules::host(), &why);
+// auto memory = arena::reserve(g, std::move(*plan), pool, queue);  // Elsewhere, later.
+// ```
+//
+// The bytes hold the structure of the graph, the places of its values and workspaces, the rules and the provenance.
+// Derived data is not stored but computed again, so it cannot be wrong: places of views, the arena's size, in-place
+// reuse.
+//
+// load_plan() trusts no input. The bytes may be truncated, damaged or hostile; the result is then an error. Time and
+// memory are linear in the input; for a graph of several lanes they are those of verify_bytes(). A loaded plan has
+// passed verify_plan() for the very graph. Only the lower bound is the writer's claim.
+//
+// The format, "berth graph plan" version 1:
+// * The 8 bytes "berthgp\n", then in little-endian order a 32-bit version.
+// * A 64-bit FNV-1a checksum of all bytes behind it.
+// * The 64-bit digest() of the structure.
+// * Numbers as LEB128 of at most 64 bits (DWARF 5, section 7.6), in the order of saved_plan.cpp.
+// * Texts as a length and that many bytes, in the same order.
+//
+// It takes about 10 bytes a value and 15 a node.
+//
+// All functions are pure.
+
+[[nodiscard]] std::vector<std::byte> save_plan(const graph_plan& p);
+
+// Loads a saved plan for g. Faults: g's own, clobbered, bad_plan and changed. The fault bad_plan means no saved plan of
+// a known version, damaged, or with impossible places. The fault changed means made for another graph; it names the
+// first difference. Fills `why`, if given, on error.
+[[nodiscard]] result<graph_plan> load_plan(std::span<const std::byte> saved, const graph& g,
+                                           const rules::placement& rules, graph_fault* why = nullptr);
 
 }  // namespace berth
 #pragma GCC visibility pop

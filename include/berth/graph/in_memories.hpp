@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "berth/core/result.hpp"
+#include "berth/graph/graph.hpp"
 #include "berth/graph/liveness.hpp"
-#include "berth/graph/structure.hpp"
 #include "berth/plan/solve.hpp"
 
 namespace berth {

@@ -21,7 +21,6 @@
 
 #include "berth/core/result.hpp"
 #include "berth/graph/arena.hpp"
-#include "berth/graph/fault.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/graph/graph_plan.hpp"
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "berth/core/source_location.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/graph/graph.hpp"
 #include "berth/model/description.hpp"
 #include "berth/model/problem_file.hpp"

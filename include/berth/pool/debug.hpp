@@ -17,7 +17,7 @@
 //                   They report which node wrote behind which value (arena_guard.hpp).
 //                   The arena is larger, and a run waits for every node.
 //   `scratch`, `scratch=N`
-//                   Red zones of 64, or N, bytes around scratch blocks (scratch/watch.hpp).
+//                   Red zones of 64, or N, bytes around scratch blocks (scratch/scratch.hpp).
 //                   The words `guards`, `pages` and `leaks` enable them too. A mistake stops the program, even with
 //                   `warn`.
 //   `warn`          Reports mistakes and continues. Without it the first one stops the program.
@@ -46,7 +46,7 @@
 //
 // A child of fork has the same options. It writes a report of its own, report.PID.json, if it makes pools or mistakes.
 //
-// Memory of other allocators that the program records (foreign.hpp) is in the report beside the pools.
+// Memory of other allocators that the program records (record_allocation) is in the report beside the pools.
 //
 // The report contains the allocations of every pool and the live memory by place (blocks, bytes, age, stream and
 // thread). It also contains every mistake with its place. A report written while a mistake stops the program repeats
@@ -62,6 +62,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/pool/guard.hpp"
 
 namespace berth {
@@ -102,6 +103,29 @@ void tell_mistake(const memory_mistake& m);
 
 // Returns the report as it would be written now. O(blocks of all watched pools).
 [[nodiscard]] std::string debug_report(bool as_json = false);
+
+// --- Memory of other allocators in Berth's records: malloc, cudaMalloc, aclrtMalloc, a program's own pool.
+//
+//     void* p = std::malloc(n);
+//     berth::record_allocation(p, n);
+//     ...
+//     berth::record_free(p);
+//     std::free(p);
+//
+// A recorder (berth/trace/recorder.hpp) keeps these blocks as it keeps those of pools. If debugging is on
+// they stand in the report by place, and the record finds double frees and frees of unknown
+// blocks. It counts towards live=N, bytes=N, and tells of leaks when the program ends if `leaks` is set. There are no
+// red zones: the memory is not Berth's. `sample` does not hold here.
+//
+// Thread-safe: one lock. Cost: a lock and a hash table's look-up if debugging is on, else a lock.
+
+// Records a block. Null does nothing. A block that is alive at this address ends: its free was not recorded. Records
+// less, and says nothing, if there is no host memory for it.
+void record_allocation(const void* address, bytes size, source_location site = source_location::current()) noexcept;
+
+// Records a free, before the memory goes back. Null does nothing. Returns false for a mistake, which the debugger has
+// told: it stops the program unless `warn` is set. Always true if debugging is off.
+bool record_free(const void* address, source_location site = source_location::current()) noexcept;
 
 }  // namespace berth
 #pragma GCC visibility pop

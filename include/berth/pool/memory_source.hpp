@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "berth/core/bytes.hpp"
+#include "berth/core/contract.hpp"
 #include "berth/core/result.hpp"
-#include "berth/core/source_location.hpp"
 #include "berth/device/device.hpp"
 #include "berth/device/stream.hpp"
 

@@ -56,7 +56,6 @@
 
 #include "berth/core/bytes.hpp"
 #include "berth/core/contract.hpp"
-#include "berth/core/source_location.hpp"
 #include "berth/core/thread_directory.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -210,7 +209,7 @@ class scratch_arena {
   void release(void* block, std::size_t alignment = 64, source_location where = source_location::current()) noexcept;
 
   // Does the same as allocate(). The block is a leak if it is not released when its thread ends, and is reported if
-  // blocks are watched (berth/scratch/watch.hpp).
+  // blocks are watched (berth/scratch/scratch.hpp).
   [[nodiscard]] void* allocate_for_c(std::size_t size, std::size_t alignment, source_location where) noexcept;
 
   // Contract: the caller runs on the thread whose arena this is. Cost: one instruction and a branch.

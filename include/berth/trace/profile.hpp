@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "berth/core/bytes.hpp"
-#include "berth/pool/latency.hpp"
+#include "berth/pool/adaptors.hpp"
 #include "berth/pool/pool.hpp"
 #include "berth/trace/health.hpp"
 #include "berth/trace/snapshot.hpp"

@@ -20,10 +20,8 @@
 #include <new>
 #include <vector>
 
+#include "device/host/common.hpp"
 #include "device/host/placed_device.hpp"
-#include "device/host/queue.hpp"
-#include "device/host/system.hpp"
-#include "device/survivor.hpp"
 
 namespace berth::detail {
 namespace {
@@ -97,7 +95,7 @@ class file_space {
   bytes end_ = 0;
 };
 
-class host_device final : public surviving_device {
+class host_device final : public host_memory_device {
  public:
   host_device() {
     properties_ = host_properties();
@@ -127,19 +125,8 @@ class host_device final : public surviving_device {
       ::operator delete(block, block_alignment);
       return;
     }
-    const bytes pages = align_up(size, page_size());
-    {
-      const std::lock_guard lock{mutex_};
-      if (unlocked_blocks_.erase(block) != 0) unlocked_.fetch_sub(size, std::memory_order_relaxed);
-    }
-    munmap(block, pages);  // unlocks too
+    unmap_block(block, size, align_up(size, page_size()));
   }
-
-  // The host's own addresses. The pages are not locked: no device of another kind reads them.
-  result<void*> register_memory(void* memory, bytes) override { return memory; }
-
-  bool reaches_foreign_memory() const noexcept override { return true; }
-  bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
 
   result<void*> reserve(bytes size) override {
     if (!fits_size_t(size)) return error{errc::overflow, "host: more addresses than a process has", size};
@@ -208,16 +195,6 @@ class host_device final : public surviving_device {
     madvise(address, size, MADV_DONTNEED);
   }
 
-  result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
-    return host_queue::create(std::move(clock));
-  }
-  result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) override {
-    return wrap_host_queue(native, std::move(clock));
-  }
-  result<std::unique_ptr<backend_event>> create_event() override {
-    return std::unique_ptr<backend_event>{new host_event};
-  }
-
  private:
   struct file {
     bytes first = 0;  // the start of its first byte
@@ -274,23 +251,14 @@ class host_device final : public surviving_device {
   // Uses whole pages of its own, so that locking them affects no other memory.
   result<void*> allocate_pinned(bytes size) {
     const bytes pages = align_up(size, page_size());
-    std::map<void*, bytes> note;  // made ahead, so that no step fails after the system's success
-    note.emplace(nullptr, size);
+    block_note note = make_note(size);
     void* block = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return system_error("host: out of pinned memory");
-    if (mlock(block, pages) != 0) {
-      auto entry = note.extract(note.begin());
-      entry.key() = block;
-      const std::lock_guard lock{mutex_};
-      unlocked_blocks_.insert(std::move(entry));
-      unlocked_.fetch_add(size, std::memory_order_relaxed);
-    }
+    lock_pages(block, pages, std::move(note));
     return block;
   }
 
-  std::atomic<bytes> unlocked_{0};
   // The mutex_ guards the fields below.
-  std::map<void*, bytes> unlocked_blocks_;
   file own_file_;
   std::vector<file> parents_files_;  // oldest first
   file_space space_;

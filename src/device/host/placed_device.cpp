@@ -21,9 +21,7 @@
 #include <map>
 #include <optional>
 
-#include "device/host/queue.hpp"
-#include "device/host/system.hpp"
-#include "device/survivor.hpp"
+#include "device/host/common.hpp"
 
 namespace berth::detail {
 namespace {
@@ -80,7 +78,7 @@ std::optional<page_rule> read(std::string_view argument) noexcept {
   return p;
 }
 
-class placed_device final : public surviving_device {
+class placed_device final : public host_memory_device {
  public:
   placed_device(std::string_view argument, const page_rule& p)
       : rule_{p},
@@ -95,8 +93,7 @@ class placed_device final : public surviving_device {
     if (size > properties_.total_memory) {
       return error{errc::out_of_memory, "host: more memory than the machine has", size};
     }
-    std::map<void*, bytes> note;  // made ahead, so that no step fails after the system's success
-    note.emplace(nullptr, size);
+    block_note note = make_note(size);
     const auto block = map_aligned(mapped(size), is_huge(size) ? huge_page_ : page_size());
     if (!block) return block;
     if (is_huge(size)) (void)madvise(*block, mapped(size), MADV_HUGEPAGE);
@@ -106,36 +103,10 @@ class placed_device final : public surviving_device {
         return done.error();
       }
     }
-    if (kind == memory_kind::pinned && mlock(*block, mapped(size)) != 0) {
-      auto entry = note.extract(note.begin());
-      entry.key() = *block;
-      const std::lock_guard lock{mutex_};
-      unlocked_blocks_.insert(std::move(entry));
-      unlocked_.fetch_add(size, std::memory_order_relaxed);
-    }
+    if (kind == memory_kind::pinned) lock_pages(*block, mapped(size), std::move(note));
     return block;
   }
-  void free(void* block, bytes size, memory_kind) noexcept override {
-    {
-      const std::lock_guard lock{mutex_};
-      if (unlocked_blocks_.erase(block) != 0) unlocked_.fetch_sub(size, std::memory_order_relaxed);
-    }
-    munmap(block, mapped(size));  // unlocks too
-  }
-
-  result<void*> register_memory(void* memory, bytes) override { return memory; }
-  bool reaches_foreign_memory() const noexcept override { return true; }
-  bytes unlocked() const noexcept override { return unlocked_.load(std::memory_order_relaxed); }
-
-  result<std::unique_ptr<backend_queue>> create_queue(std::shared_ptr<stream_clock> clock) override {
-    return host_queue::create(std::move(clock));
-  }
-  result<std::unique_ptr<backend_queue>> wrap_queue(void* native, std::shared_ptr<stream_clock> clock) override {
-    return wrap_host_queue(native, std::move(clock));
-  }
-  result<std::unique_ptr<backend_event>> create_event() override {
-    return std::unique_ptr<backend_event>{new host_event};
-  }
+  void free(void* block, bytes size, memory_kind) noexcept override { unmap_block(block, size, mapped(size)); }
 
  private:
   [[nodiscard]] bool is_huge(bytes size) const noexcept { return rule_.huge && size >= huge_page_; }
@@ -159,9 +130,6 @@ class placed_device final : public surviving_device {
 
   const page_rule rule_;
   const bytes huge_page_;
-  std::atomic<bytes> unlocked_{0};
-  // The mutex_ guards the fields below.
-  std::map<void*, bytes> unlocked_blocks_;
 };
 
 }  // namespace

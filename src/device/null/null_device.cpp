@@ -1,11 +1,10 @@
 // It is the skeleton of a backend (README.md beside this file) and the device that replays a pool's traces. A terabyte
 // costs nothing here. It counts the allocated bytes, so that a limit can be reached.
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
-#include <utility>
 
+#include "core/byte_count.hpp"
 #include "device/host_function.hpp"
 #include "device/survivor.hpp"
 
@@ -125,26 +124,14 @@ class null_device final : public surviving_device {
   std::atomic<std::uint64_t> last_handle_{0};
 };
 
-// Parses "16GiB", "512MiB", "4096": a count of bytes, above 0.
-std::optional<bytes> parse_size(std::string_view text) noexcept {
-  bytes count = 0;
-  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (failure != std::errc{} || count == 0) return std::nullopt;
-  const std::string_view unit{rest, static_cast<std::size_t>(text.data() + text.size() - rest)};
-  constexpr std::pair<std::string_view, int> units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
-                                                        {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-  for (const auto& [name, shift] : units) {
-    if (unit == name) return checked_mul(count, bytes{1} << shift);
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 result<std::shared_ptr<device_backend>> open_null(std::string_view argument) {
   std::optional<bytes> total = 0;
-  if (!argument.empty()) total = parse_size(argument);
-  if (!total) return error{errc::invalid_input, "null: the size after the colon is a number with B, KiB ... TiB"};
+  if (!argument.empty()) total = parse_bytes(argument);
+  if (!total || (*total == 0 && !argument.empty())) {
+    return error{errc::invalid_input, "null: what follows the colon is no size, as 16GiB"};
+  }
   return std::shared_ptr<device_backend>{std::make_shared<null_device>(argument, *total)};
 }
 

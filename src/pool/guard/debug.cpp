@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "berth/core/contract.hpp"
-#include "berth/scratch/watch.hpp"
+#include "berth/scratch/scratch.hpp"
 #include "core/countable.hpp"
 #include "core/environment.hpp"
 #include "core/json.hpp"

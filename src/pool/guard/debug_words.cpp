@@ -1,25 +1,12 @@
 // Parses BERTH_DEBUG.
 #include <array>
-#include <charconv>
-#include <optional>
-#include <system_error>
 
 #include "berth/pool/debug.hpp"
-#include "berth/scratch/watch.hpp"
+#include "berth/scratch/scratch.hpp"
+#include "core/byte_count.hpp"
 
 namespace berth {
 namespace {
-
-// Parses 64, 64KiB, 64MiB, 64GiB.
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t n = 0;
-  const auto [rest, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (wrong != std::errc{}) return std::nullopt;
-  const std::string_view unit{rest, static_cast<std::size_t>(text.data() + text.size() - rest)};
-  const unsigned shift = unit.empty() ? 0 : unit == "KiB" ? 10 : unit == "MiB" ? 20 : unit == "GiB" ? 30 : 64;
-  if (shift == 64 || n > (~std::uint64_t{0} >> shift)) return std::nullopt;
-  return n << shift;
-}
 
 struct flag {
   const char* name;
@@ -69,7 +56,7 @@ bool read_word(std::string_view word, debug_options& o) {
     return !value.empty();
   }
   if (name == "sample" && value.starts_with("1/")) value.remove_prefix(2);
-  const auto n = number_of(value);
+  const auto n = parse_bytes(value);
   for (const amount& a : amounts) {
     if (name != a.name || !n || *n < a.least || *n > a.most) continue;
     a.set(o, *n);

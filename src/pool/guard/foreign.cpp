@@ -1,4 +1,4 @@
-#include "berth/pool/foreign.hpp"
+#include "pool/guard/foreign.hpp"
 
 #include <pthread.h>
 
@@ -21,7 +21,6 @@
 #include "berth/pool/debug.hpp"
 #include "core/print.hpp"
 #include "pool/guard/debug.hpp"
-#include "pool/guard/foreign.hpp"
 #include "pool/guard/guard_state.hpp"
 
 namespace berth {

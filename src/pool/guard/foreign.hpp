@@ -1,4 +1,4 @@
-// The record of other allocators' memory (berth/pool/foreign.hpp), for the debugger's report.
+// The record of other allocators' memory (berth/pool/debug.hpp), for the debugger's report.
 #pragma once
 
 #include <vector>
