@@ -11,9 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "berth/plan/solve.hpp"
-
 #include "berth/plan/evaluate.hpp"
+#include "berth/plan/solve.hpp"
 
 namespace {
 

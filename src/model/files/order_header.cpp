@@ -34,8 +34,7 @@ class header_writer {
  public:
   header_writer(const problem_file& file, const plan::plan& answer, std::string_view prefix)
       : p_{file.problem}, answer_{answer}, alignment_{base_alignment(file)}, named_{prefix} {
-    for (const std::string& name : macro_names(names_of(p_.dimensions)))
-      dimensions_.push_back(named_("BERTH_") + name);
+    for (const std::string& name : macro_names(names_of(p_.dimensions))) dimensions_.push_back(named_("BERTH_") + name);
     for (const std::string& name : macro_names(names_of(p_.buffers))) buffers_.push_back(named_("BERTH_") + name);
     for (const plan::dimension& d : p_.dimensions) parameters_ += (parameters_.empty() ? "" : ", ") + d.name + '_';
     for (const std::string& d : dimensions_) most_ += (most_.empty() ? "" : ", ") + d + "_MOST";
@@ -88,8 +87,8 @@ class header_writer {
     for (std::size_t k = 0; k < answer_.order.size(); ++k) {
       for (std::uint32_t s = answer_.first_support[k]; s < answer_.first_support[k + 1]; ++s) {
         const plan::index below = answer_.supports[s];
-        const bool fixed_size = std::ranges::all_of(
-            p_.buffers[below].terms, [](const plan::size_term& t) { return t.dimensions.empty(); });
+        const bool fixed_size =
+            std::ranges::all_of(p_.buffers[below].terms, [](const plan::size_term& t) { return t.dimensions.empty(); });
         if (!fixed[below] || !fixed_size) fixed[answer_.order[k]] = false;
       }
     }
