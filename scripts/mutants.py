@@ -150,7 +150,7 @@ class Build:
     def compile(self, group, text, out, *options):
         source = out.with_suffix(".cpp")
         source.write_text(text)
-        return subprocess.run([*self.compiler, *options, "-include", str(self.work / f"{group}.hpp"), str(source), "-o", str(out)],
+        return subprocess.run([self.compiler[0], *options, *self.compiler[1:], "-include", f"{self.work / group}.hpp", source, "-o", out],
                               cwd=self.folder, capture_output=True).returncode == 0
 
     def link(self, test, objects, out):
