@@ -1,30 +1,33 @@
 #!/usr/bin/env python3
 """Applies mutants to the parts that must never break, and lists those that no test kills.
 
-usage: scripts/mutants.py [--build DIR] [--group NAME] [--match TEXT...] [--sample N [--seed S]] [--list] [--record]
+usage: nice scripts/mutants.py [--build DIR] [--match TEXT...] [--sample N] [--list]
 
 A mutant is one small change of the source: from tests/mutants/by_hand.txt, or made by the rules below (a comparison, an
-off by one, min for max, a dropped call, a weaker memory order). The sources of its group are compiled as one object beside
-the build, and linked before the build's own library into the tests of the group, which are then run until one fails. The
-build itself stays as it is and has to be complete.
+off by one, min for max, a dropped call, a weaker memory order). Its source alone is compiled, beside the build, and
+linked before the other sources of its group and the build's own library into the tests of the group. These run until one
+fails. The build itself stays as it is and has to be complete.
 
---record adds the results to tests/mutants/last.txt. Mutants in tests/mutants/harmless.txt are left out: no behaviour
-differs. The exit status is 1 if a mutant survives.
+Results go to tests/mutants/last.txt. Mutants in tests/mutants/harmless.txt are not run: no behaviour differs. The exit
+status is 1 if a mutant survives.
 """
 import argparse
+import concurrent.futures
 import hashlib
+import itertools
 import os
 import pathlib
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "mutants"
-SECONDS = 200  # for one test; one that takes longer counts as failing
+SECONDS = 60  # of a core for one test, which takes 18 at most without a mutant; a test that waits has ten times as long
 
 # Sources that are compiled together; the files that mutants are made of; the tests, the quick ones first. A test that ends
 # in .py is run with the repository as its argument, where the changed file is in place.
@@ -47,7 +50,8 @@ GROUPS = {
         ["src/pool/store.cpp", "src/pool/store.hpp", "src/pool/streams.cpp", "src/pool/giving_back.cpp",
          "src/pool/thread_cache.cpp", "src/pool/thread_cache.hpp", "src/pool/free.cpp", "src/pool/block_map.hpp"],
         ["tests/memory_order/litmus_test.py", "pool_store_test", "pool_test", "pool_lifetime_test", "pool_streams_test",
-         "pool_split_test", "pool_tight_test", "pool_handover_test", "pool_order_test", "pool_stress_test"],
+         "pool_split_test", "pool_tight_test", "pool_handover_test", "pool_debug_test", "pool_order_test",
+         "pool_stress_test"],
     ),
     "scratch": (
         [f"src/scratch/{name}.cpp" for name in ("scratch_arena", "scratch_chunks", "holes", "scratch_invariants")],
@@ -134,136 +138,138 @@ def by_hand():
 
 
 class Build:
-    def __init__(self, folder):
-        self.folder = folder
-        first = self.commands("libberth.a")[0]
-        self.compiler = [word for word in shlex.split(first) if re.match(r"-[DI]|-std|-f|-DNDEBUG", word)]
-        self.compiler.insert(0, shlex.split(first)[0])
+    def __init__(self, folder, work):
+        self.folder, self.work = folder, work
+        words = shlex.split(self.commands("libberth.a")[0])
+        # No function of default visibility is inlined into others, so that the linker chooses the one that runs.
+        self.compiler = [words[0], *(w for w in words[1:] if re.match(r"-[DI]|-std|-fPIC|-ffp", w)), "-O1", "-w", "-c"]
 
     def commands(self, target):
         done = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", target], capture_output=True, text=True)
         return [line for line in done.stdout.splitlines() if not line.startswith("ninja:")]
 
-    def link(self, test, first, out):
+    def compile(self, group, text, out, *options):
+        source = out.with_suffix(".cpp")
+        source.write_text(text)
+        return subprocess.run([self.compiler[0], *options, *self.compiler[1:], "-include", f"{self.work / group}.hpp", source, "-o", out],
+                              cwd=self.folder, capture_output=True).returncode == 0
+
+    def link(self, test, objects, out):
         words = shlex.split(self.commands(f"bin/{test}")[-1].replace(": && ", "").replace(" && :", ""))
-        at = words.index("-o")
-        words[at + 1] = str(out)
-        return subprocess.run([*words[:1], str(first), "-Wl,-z,muldefs", *words[1:]], cwd=self.folder, capture_output=True,
-                              text=True)
+        words[words.index("-o") + 1] = str(out)
+        subprocess.run([words[0], *map(str, objects), "-Wl,-z,muldefs", *words[1:]], cwd=self.folder, check=True)
+
+    def prepare(self, group):
+        """Compiles the headers that a group's sources share and the unchanged sources, and runs the tests."""
+        sources, _, tests = GROUPS[group]
+        lines = {line for s in sources for line in (ROOT / s).read_text().splitlines()}
+        header = self.work / f"{group}.hpp"
+        header.write_text("".join(f"{line}\n" for line in sorted(lines) if re.match(r'#include (<|"berth/)', line)))
+        subprocess.run([*self.compiler, "-x", "c++-header", str(header), "-o", f"{header}.gch"], cwd=self.folder, check=True)
+        if not self.compile(group, included(sources), self.work / f"{group}.o"):
+            sys.exit(f"{group} does not compile")
+        for test in tests:
+            failure = self.failure(test, group, None, self.work)
+            if failure:
+                sys.exit(f"{group}: without a mutant: {test} {failure}")
+
+    def failure(self, test, group, mutant, work):
+        """What fails in the test: its name or a status; "" if nothing does."""
+        if test.endswith(".py"):
+            command = [sys.executable, "-B", str(ROOT / test), str(in_a_copy(mutant, work)), "-k", "the_source_says_the_same"]
+        else:
+            command = [str(work / test), "--gtest_brief=1", "--gtest_fail_fast"]
+            self.link(test, [*([work / "mutant.o"] if mutant else []), self.work / f"{group}.o"], command[0])
+        environment = {**os.environ, "RC_PARAMS": "seed=20261121", "BERTH_STRESS_SECONDS": "2"}
+        try:
+            done = subprocess.run(["prlimit", f"--cpu={SECONDS}", *command], cwd=work, env=environment, text=True, errors="replace",
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10 * SECONDS)
+        except subprocess.TimeoutExpired:
+            return "too slow"
+        if not test.endswith(".py"):
+            os.remove(command[0])
+        failed = re.search(r"^\[  FAILED  \] ([\w./]+)|^FAIL: (\w+)", done.stdout, re.M)
+        return "" if done.returncode == 0 else (failed[1] or failed[2]) if failed else f"status {done.returncode}"
 
 
-def compiled(build, mutant, work):
-    """The group as one object, the mutant in it; None if it does not compile."""
-    sources = GROUPS[mutant.group][0]
-    overlay = work / "overlay"
-    changed = overlay / pathlib.Path(mutant.file).relative_to("src")
-    changed.parent.mkdir(parents=True)
-    changed.write_text(mutant.text)
-    unit = work / "unit.cpp"
-    unit.write_text("".join(f'#include "{changed if s == mutant.file else ROOT / s}"\n' for s in sources))
-    out = work / "unit.o"
-    done = subprocess.run([*build.compiler[:1], f"-I{overlay}", *build.compiler[1:], "-O1", "-w", "-c", str(unit), "-o", str(out)],
-                          cwd=build.folder, capture_output=True, text=True)
-    if done.returncode != 0:
-        return None, done.stderr
-    return out, ""
-
-
-def run(command, where):
-    environment = {**os.environ, "RC_PARAMS": "seed=20261121", "BERTH_STRESS_SECONDS": "5"}
-    try:
-        return subprocess.run(command, cwd=where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=SECONDS)
-    except subprocess.TimeoutExpired as late:
-        return subprocess.CompletedProcess(command, 1, str(late), "")
-
-
-def failure_of(done):
-    failed = re.findall(r"^\[  FAILED  \] ([\w./]+)", done.stdout, re.M) + re.findall(r"^FAIL: (\w+)", done.stdout, re.M)
-    return failed[0] if failed else f"status {done.returncode}"
+def included(sources, changed=""):
+    return "".join(f'#include "{changed or ROOT / s}"\n' for s in sources)
 
 
 def in_a_copy(mutant, work):
-    """The files that a Python test reads, with the mutant among them."""
-    copy = work / "copy"
-    for name in {mutant.file, *(str(p.relative_to(ROOT)) for p in ROOT.glob("src/pool/*.?pp")),
-                 *(str(p.relative_to(ROOT)) for p in ROOT.glob("src/core/*")), "include/berth/core/thread_directory.hpp"}:
-        to = copy / name
-        to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(mutant.text if name == mutant.file else (ROOT / name).read_text())
-    return copy
+    """The repository's sources, with the mutant among them."""
+    for folder in ("src", "include"):
+        shutil.copytree(ROOT / folder, work / "copy" / folder, copy_function=os.symlink)
+    if mutant:
+        (work / "copy" / mutant.file).unlink()
+        (work / "copy" / mutant.file).write_text(mutant.text)
+    return work / "copy"
 
 
 def judged(build, mutant):
     """What killed it: a test and its failure; "" if nothing did, None if it does not compile."""
-    with tempfile.TemporaryDirectory(prefix="berth_mutant_") as folder:
+    with tempfile.TemporaryDirectory(dir=build.work) as folder:
         work = pathlib.Path(folder)
-        unit, _ = compiled(build, mutant, work)
-        if unit is None:
+        changed = work / "overlay" / pathlib.Path(mutant.file).relative_to("src")
+        changed.parent.mkdir(parents=True)
+        changed.write_text(mutant.text)
+        sources, _, tests = GROUPS[mutant.group]
+        text = included([mutant.file], changed) if mutant.file.endswith(".cpp") else included(sources)
+        if not build.compile(mutant.group, text, work / "mutant.o", f"-I{work / 'overlay'}"):
             return None
-        for test in GROUPS[mutant.group][2]:
-            if test.endswith(".py"):
-                done = run([sys.executable, "-B", str(ROOT / test), str(in_a_copy(mutant, work)),
-                            "Protocol", "EnterAndSeize.test_the_source_says_the_same", "PendingStack.test_the_source_says_the_same",
-                            "BlockMap.test_the_source_says_the_same", "ThreadDirectory.test_the_source_says_the_same"], work)
-            else:
-                program = work / test
-                linked = build.link(test, unit, program)
-                if linked.returncode != 0:
-                    sys.exit(f"{mutant.name}: {test} does not link: {linked.stderr[-500:]}")
-                done = run([str(program), "--gtest_brief=1"], work)
-                program.unlink()
-            if done.returncode != 0:
-                return f"{test} {failure_of(done)}"
+        for test in tests:
+            failure = build.failure(test, mutant.group, mutant, work)
+            if failure:
+                return f"{test} {failure}"
         return ""
 
 
-def untouched(group):
-    file = GROUPS[group][1][0]
-    return Mutant("none", group, file, (ROOT / file).read_text(), "")
-
-
-def remember(results):
-    """Adds results to last.txt, in the order of their names."""
+def remember(name, what):
+    """Adds a result to last.txt, in the order of their names."""
     path = FOLDER / "last.txt"
-    head = "# The last result of scripts/mutants.py for each mutant that was run: its name, and the test that killed it.\n"
-    known = dict(line.split(" ", 1) for line in path.read_text().splitlines() if line and not line.startswith("#")) if path.exists() else {}
-    known.update(results)
-    path.write_text(head + "".join(f"{name} {what}\n" for name, what in sorted(known.items())))
+    lines = path.read_text().splitlines() if path.exists() else []
+    known = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
+    known[name] = f"killed by {what}" if what else "SURVIVED"
+    killed = sum(text != "SURVIVED" for text in known.values())
+    head = f"# The last results of scripts/mutants.py, {killed} of {len(known)} killed: a mutant, and the test that killed it.\n"
+    path.write_text(head + "".join(f"{name} {text}\n" for name, text in sorted(known.items())))
+
+
+def spread(mutants):
+    """The mutants in an order by chance that is always the same. It takes one of each source in turn, a header with it."""
+    files = {}
+    for m in mutants:
+        files.setdefault(m.file.split(".")[0], []).append(m)
+    for some in files.values():
+        random.Random(1).shuffle(some)
+    return [m for turn in itertools.zip_longest(*files.values()) for m in turn if m]
 
 
 def main():
     arguments = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].splitlines()[0])
     arguments.add_argument("--build", default=str(ROOT / "build"))
-    arguments.add_argument("--group", choices=list(GROUPS))
     arguments.add_argument("--match", nargs="+", default=[""], help="only names with one of these texts")
-    arguments.add_argument("--sample", type=int, help="so many of them, by chance")
-    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--sample", type=int, help="so many by rules, spread over the files; and all by hand")
     arguments.add_argument("--list", action="store_true", help="names and lines alone")
-    arguments.add_argument("--record", action="store_true")
     call = arguments.parse_args()
     harmless = {block["name"] for block in records(FOLDER / "harmless.txt")}
-    every = list(by_hand()) + [m for group, (_, files, _) in GROUPS.items() for file in files for m in by_rules(group, file)]
-    chosen = [m for m in every if m.name not in harmless and any(text in m.name for text in call.match) and call.group in (None, m.group)]
-    if call.sample is not None and call.sample < len(chosen):
-        chosen = random.Random(call.seed).sample(chosen, call.sample)
+    ruled = spread(m for group, (_, files, _) in GROUPS.items() for file in files for m in by_rules(group, file))
+    chosen = [*by_hand(), *[m for m in ruled if m.name not in harmless][: call.sample]]
+    chosen = [m for m in chosen if any(text in m.name for text in call.match)]
     if call.list:
         for m in chosen:
             print(m.name, m.file, m.why)
         return 0
-    build = Build(call.build)
-    for group in sorted({m.group for m in chosen}):
-        wrong = judged(build, untouched(group))
-        if wrong != "":
-            sys.exit(f"{group}: without a mutant: {'does not compile' if wrong is None else wrong}")
     tally = {"killed": 0, "survived": 0, "not compiled": 0}
-    for m in chosen:
-        what = judged(build, m)
-        word = "not compiled" if what is None else "killed" if what else "survived"
-        tally[word] += 1
-        print(f"{m.name}: {word}{' by ' + what if what else ''}{'' if what else '   ' + m.file + ' ' + m.why}", flush=True)
-        if call.record and what is not None:
-            remember({m.name: f"killed by {what}" if what else "SURVIVED"})
+    with tempfile.TemporaryDirectory(prefix="berth_mutants_") as work, concurrent.futures.ThreadPoolExecutor(2) as two:
+        build = Build(call.build, pathlib.Path(work))
+        list(two.map(build.prepare, sorted({m.group for m in chosen})))
+        for m, what in zip(chosen, two.map(lambda m: judged(build, m), chosen)):
+            word = "not compiled" if what is None else "killed" if what else "survived"
+            tally[word] += 1
+            print(f"{m.name}: {word}{' by ' + what if what else ''}{'' if what else '   ' + m.file + ' ' + m.why}", flush=True)
+            if what is not None:
+                remember(m.name, what)
     print(", ".join(f"{count} {word}" for word, count in tally.items()))
     return 1 if tally["survived"] else 0
 

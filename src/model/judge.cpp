@@ -49,16 +49,12 @@ bool proves_more_than(const plan::problem& p, const plan::plan& answer, bytes ca
 // Returns whether the certificate proves that a memory, or all of them together, are too small.
 bool is_refuted(const plan::problem& p, const plan::plan& answer) {
   const auto about_all = [](const plan::argument& g) { return !g.memory; };
-  if (p.memories.empty()) return p.capacity && proves_more_than(p, answer, *p.capacity, about_all);
+  if (p.memories.empty()) return proves_more_than(p, answer, p.capacity.value_or(plan::max_address), about_all);
   std::optional<bytes> all = 0;
   for (plan::index m = 0; m < p.memories.size(); ++m) {
-    const std::optional<bytes> capacity = p.memories[m].capacity;
-    if (!capacity) {
-      all.reset();  // such a memory takes anything
-      continue;
-    }
-    if (proves_more_than(p, answer, *capacity, [m](const plan::argument& g) { return g.memory == m; })) return true;
-    if (all) all = checked_add(*all, *capacity);
+    const bytes capacity = p.memories[m].capacity.value_or(plan::max_address);
+    if (proves_more_than(p, answer, capacity, [m](const plan::argument& g) { return g.memory == m; })) return true;
+    if (all) all = checked_add(*all, capacity);
   }
   return all && proves_more_than(p, answer, *all, about_all);
 }

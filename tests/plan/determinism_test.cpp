@@ -1,6 +1,6 @@
 // The same problem and options give the same plan on every run and with any number of threads.
 //
-// BERTH_PROBLEMS=1000 tries so many problems instead of the usual few; three minutes of one core.
+// BERTH_PROBLEMS=1000 tries so many problems instead of the usual few; five minutes of one core.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

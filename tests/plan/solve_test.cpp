@@ -119,10 +119,27 @@ TEST(solve, names_the_buffer_whose_pin_is_taken) {
   p.add({.name = "y", .size = 4, .live = {0, 2}, .offset = 8});
   EXPECT_EQ(solved(p).status, status::infeasible);
   EXPECT_EQ(solved(p).culprit, 1u);
+  EXPECT_FALSE(verify_bound(p, max_bytes, solved(p).proof));
   p.memories.push_back({.name = "other"});
   for (buffer& b : p.buffers) b.memories = {0};
   EXPECT_EQ(solved(p).reason, "buffer is pinned where another one or a reserved range lies");
   EXPECT_EQ(solved(p).culprit, 1u);
+  EXPECT_FALSE(verify_bound(p, max_bytes, solved(p).proof));
+  p = {};
+  for (const bytes at : {0, 6, 4}) p.add({.size = 4, .live = {0, 2}, .offset = at});
+  p.buffers[0].alias_group = 0;  // its other member meets a pin
+  p.add({.size = 5, .live = {1, 3}, .alias_group = 0});
+  p.conflicts = {{1, 2}, {2, 3}};
+  EXPECT_EQ(solved(p).status, status::infeasible);
+  EXPECT_FALSE(verify_bound(p, max_bytes, solved(p).proof));
+  p.conflicts = {{2, 3}};
+  EXPECT_EQ(solved(p).status, status::infeasible);
+  EXPECT_FALSE(verify_bound(p, max_bytes, solved(p).proof));
+  p.conflicts.reset();
+  p.buffers[2].offset = 10;
+  p.capacity = 13;
+  EXPECT_EQ(solved(p).reason, "buffer is pinned beyond the capacity");
+  EXPECT_FALSE(verify_bound(p, 14, solved(p).proof));
 }
 
 // Fast memory first, as long as it lasts: TVM's two pools.

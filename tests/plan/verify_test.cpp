@@ -39,6 +39,11 @@ std::string broken_rule(const problem& p, const plan& answer) {
 TEST(verify, accepts_a_right_plan) {
   EXPECT_EQ(broken_rule(three_buffers(), good_plan()), "");
   EXPECT_EQ(broken_rule(problem{}, plan{.status = status::optimal}), "");
+  problem empty_inside = three_buffers();
+  empty_inside.add({.size = 0, .live = {0, 4}});
+  plan answer = good_plan();
+  answer.offsets.push_back(2);
+  EXPECT_EQ(broken_rule(empty_inside, answer), "");
 }
 
 TEST(verify, shape) {
@@ -120,6 +125,15 @@ TEST(verify, a_group_is_as_long_as_its_longest_member_alive) {
   EXPECT_EQ(broken_rule(p, answer), "");
   p.buffers[1].live = {2, 4};
   EXPECT_EQ(broken_rule(p, answer), "two buffers overlap in time and place");
+}
+
+TEST(verify, members_of_a_group_are_compared_however_far_apart) {
+  problem p;
+  for (tick t = 0; t < 3000; ++t) p.add({.size = 1, .live = {t, t + 1}});
+  p.buffers[0].alias_group = p.buffers[2999].alias_group = 0;
+  plan answer{.offsets = std::vector<bytes>(3000, 0), .arena_bytes = 2, .status = status::feasible};
+  answer.offsets[2999] = 1;
+  EXPECT_EQ(broken_rule(p, answer), "two members of an alias group have not one base");
 }
 
 bool share_a_tick(const buffer& a, const buffer& b) {

@@ -221,6 +221,31 @@ TEST(debug, what_a_pools_cache_gives_is_sampled_too) {
     end_debug();
   }
 }
+
+TEST(debug, a_listener_hears_of_each_block_of_a_guarded_pool) {
+  struct counts {
+    int allocations = 0, frees = 0;
+  } heard;
+  const hook listener{[](void* to, const memory_event& e) noexcept {
+                        auto& counted = *static_cast<counts*>(to);
+                        if (e.size != 100) return;
+                        counted.allocations += e.kind == memory_event_kind::pool_allocate;
+                        counted.frees += e.kind == memory_event_kind::pool_free;
+                      },
+                      &heard};
+  set_debug({.guards = true});
+  {
+    stream queue{device::host()};
+    pool p{device::host(), {.limit = 4_MiB}};
+    set_hook(&listener);
+    for (int i = 0; i < 20; ++i) p.free(p.allocate_raw(100, queue).value());
+    set_hook(nullptr);
+  }
+  end_debug();
+  EXPECT_EQ(heard.allocations, 20);
+  EXPECT_EQ(heard.frees, 20);
+}
+
 // Also where a program's own guard tells a listener, and asks the pool for what that one is not to hear.
 TEST(debug, a_listener_makes_no_pool_sample_more) {
   for (const bool guards : {false, true}) {

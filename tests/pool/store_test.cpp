@@ -45,6 +45,18 @@ TEST(store, a_bin_of_what_is_just_too_small_is_passed_over) {
   EXPECT_EQ(space.find_among(space.nobodys(), 2112, 64, any)->size, 8192u);
 }
 
+TEST(store, addresses_without_memory_are_found_by_size) {
+  store space;
+  ASSERT_TRUE(space.prepare(8));
+  EXPECT_EQ(space.largest_unbacked(), 0u);
+  space.add_range(0, 64);
+  space.add_range(4096, 256);
+  space.add_range(1024, 128);
+  EXPECT_EQ(space.largest_unbacked(), 256u);
+  EXPECT_EQ(space.lowest_unbacked(100)->offset, 1024u);
+  EXPECT_EQ(space.lowest_unbacked(257), nullptr);
+}
+
 // The number of extents that a search looks at does not grow with the extents there are.
 TEST(store, a_large_range_is_found_among_many_without_a_walk) {
   store space;

@@ -149,6 +149,10 @@ class Folders(unittest.TestCase):
         self.assertEqual(call("--effort", "fast")[:2], (10, 0))
         self.assertEqual(call("--capacity", "35", status=1)[:2], (10, 0))
         self.assertEqual(call("--capacity", "35", status=1)[:2], (10, 10))
+        pins = self.problems / "pins.csv"
+        pins.write_text("id,lower,upper,size,offset\nx,0,2,4,0\ny,1,3,4,2\n")
+        self.assertEqual([call(status=1)[1], call(status=1)[1]], [10, 11])
+        pins.unlink()
         # Entries that are wrong cost time and a line, and no plan.
         good = entries[0].read_bytes()
         newer = good[32:64] + b"\x03" + good[65:]

@@ -15,7 +15,8 @@
 //            of counted member sizes that fits it. The rest of the sum lies above the holes.
 //   heads    A member's head is the first offset at which its group is clear of the pinned buffers and reserved ranges
 //            that it conflicts with. Members taken by rising heads never start below their own head.
-//   pins     A pinned member reaches to its pin plus its reach.
+//   pins     A pinned member reaches to its pin plus its reach. No arena holds one in a reserved range, or two that
+//            share bytes: such a stack proves any bound.
 //
 // Only the plain sum of the footprints counts over several memories or slabs, where a stack may be spread. Arguments
 // about different memories add up.

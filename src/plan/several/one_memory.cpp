@@ -15,7 +15,9 @@ plan solve_one_memory(const problem& p, const std::optional<bytes>& max_slab, co
   for (index i = 0; limit && i < p.buffers.size(); ++i) {
     const buffer& b = p.buffers[i];
     if (!b.offset || *b.offset + p.footprint(i) <= *limit) continue;
-    return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset);
+    argument why;  // of a slab's height none can be checked
+    if (!max_slab) why = {.bound = *b.offset + p.footprint(i), .buffers = {i}};
+    return refused(status::infeasible, "buffer is pinned beyond the capacity", i, *b.offset, why);
   }
   if (max_slab) return solve_slabs(p, *max_slab, o, wait, moving);
   plan answer = solve_single(p, o, wait, nullptr, so_far);

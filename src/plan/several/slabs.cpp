@@ -213,10 +213,10 @@ class cutter {
     (void)clashes.over(members.size() * looks_a_clash_item);
     const instance in = make_instance(part, all);
     if (!in.representable || all.was_over()) return layout;
-    const std::vector<bool> gone = pins_that_clash(in);
+    const std::vector<std::uint32_t> clash_with = pins_that_clash(in);
     std::vector<index> stay;
     for (std::size_t k = 0; k < members.size(); ++k) {
-      if (in.item_of[k] == no_item || !gone[in.item_of[k]]) stay.push_back(members[k]);
+      if (in.item_of[k] == no_item || clash_with[in.item_of[k]] == no_item) stay.push_back(members[k]);
     }
     members = std::move(stay);
     return solve_single(unbounded_part(members), {.work = effort::fast}, all);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/plan/certificate.hpp"
 #include "plan/bound/bounds.hpp"
 #include "plan/greedy/cuts.hpp"
 #include "plan/greedy/ejection.hpp"
@@ -101,14 +102,37 @@ void tell(const rising_bound& bound, bytes unit, plan& out) {
   }
 }
 
-// Returns whether no plan exists; names the buffer of a clash in `out`.
+std::vector<index> buffers_of(const instance& in, std::uint32_t item) {
+  std::vector<index> out;
+  for (index i = 0; i < in.item_of.size(); ++i) {
+    if (in.item_of[i] == item) out.push_back(i);
+  }
+  return out;
+}
+
+// Adds why no plan has the pins of two items, or of one and a reserved range.
+void prove_clash(const problem& p, const instance& in, std::uint32_t item, std::uint32_t other, plan& out) {
+  const std::vector<index> others = buffers_of(in, other);
+  for (const index i : buffers_of(in, item)) {
+    for (std::size_t k = 0; k < std::max<std::size_t>(1, others.size()); ++k) {
+      argument why{.bound = max_bytes, .buffers = {i}};
+      if (!others.empty()) why.buffers.push_back(others[k]);
+      if (verify_bound(p, max_bytes, {why})) continue;
+      out.proof.push_back(std::move(why));
+      return;
+    }
+  }
+}
+
+// Returns whether no plan exists; names the buffer of a clash in `out`, and proves it.
 bool is_refuted(const problem& p, const instance& in, const rising_bound& bound, plan& out) {
-  const std::vector<bool> pins = pins_that_clash(in);
-  const auto clash = std::find(pins.begin(), pins.end(), true);
+  const std::vector<std::uint32_t> pins = pins_that_clash(in);
+  const auto clash = std::find_if(pins.begin(), pins.end(), [](std::uint32_t other) { return other != no_item; });
   if (clash != pins.end()) {
     out.reason = "buffer is pinned where another one or a reserved range lies";
     const auto item = static_cast<std::uint32_t>(clash - pins.begin());
-    out.culprit = static_cast<index>(std::find(in.item_of.begin(), in.item_of.end(), item) - in.item_of.begin());
+    out.culprit = buffers_of(in, item).front();
+    prove_clash(p, in, item, *clash, out);
   }
   const auto& limit = p.memories.empty() ? p.capacity : p.memories[0].capacity;
   return bound.value > in.capacity || clash != pins.end() || (limit && bound.empty_pin.bound > *limit);

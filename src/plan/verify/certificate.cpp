@@ -323,8 +323,6 @@ class proof_verifier {
       looks_ += pinned.size();
       if (p_.memories.size() > 1) std::erase_if(pinned, [&](index i) { return over() || !only_in(i, *why.memory); });
       const bytes reached = height(members, pinned, why.step, place);
-      // Overlapping pins: the height is below the sum of the stack, so use the larger. With rounded addresses use the
-      // height.
       bound = why.step == 1 ? std::max(bound, reached) : reached;
     }
     if (bound < why.bound && !wait_.was_over())
@@ -361,6 +359,15 @@ class proof_verifier {
       if (length == 0) continue;
       free.push_back({length, with_heads ? align_up(head_of(i, share, place, pinned), step) : 0});
       lengths.push_back(length);
+    }
+    std::sort(blocks.begin(), blocks.end(), [](const address_range& a, const address_range& b) { return a.lo < b.lo; });
+    for (std::size_t k = 0; k < blocks.size(); ++k) {
+      if (k > 0 && blocks[k].lo < blocks[k - 1].hi) return max_bytes;
+      if (place == nullptr) continue;
+      looks_ += place->reserved.size();
+      for (const auto& [lo, hi] : place->reserved) {
+        if (lo < hi && blocks[k].lo < hi && lo < blocks[k].hi) return max_bytes;
+      }
     }
     if (free.empty()) return bound;
     const auto arena = [&](bytes end) {

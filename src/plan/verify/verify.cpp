@@ -114,7 +114,6 @@ std::optional<violation> plan_verifier::pins(index first, index last) {
 }
 
 std::optional<violation> plan_verifier::groups(index first, index last) {
-  if (first == 0) first_of_group_.clear();
   for (index i = first; i < last; ++i) {
     const auto group = p.buffers[i].alias_group;
     if (!group) continue;
