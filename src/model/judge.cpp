@@ -46,7 +46,8 @@ bool proves_more_than(const plan::problem& p, const plan::plan& answer, bytes ca
   return !some.empty() && capacity < max_bytes && !plan::verify_bound(p, capacity + 1, some);
 }
 
-// Returns whether the certificate proves that a memory, or all of them together, are too small.
+}  // namespace
+
 bool is_refuted(const plan::problem& p, const plan::plan& answer) {
   const auto about_all = [](const plan::argument& g) { return !g.memory; };
   if (p.memories.empty()) return proves_more_than(p, answer, p.capacity.value_or(plan::max_address), about_all);
@@ -58,8 +59,6 @@ bool is_refuted(const plan::problem& p, const plan::plan& answer) {
   }
   return all && proves_more_than(p, answer, *all, about_all);
 }
-
-}  // namespace
 
 bool judge(const problem_file& file, const plan::plan& answer, bool prove) {
   const plan::problem& p = file.problem;

@@ -51,11 +51,15 @@ struct plan_texts {
 [[nodiscard]] problem_file unpack_problem(std::string_view packed);
 [[nodiscard]] plan::plan unpack_plan(const problem_file& file, std::string_view packed, plan_texts& texts);
 
+// Returns whether the certificate proves that a memory, or all of them together, are too small. Contract: the problem
+// is valid.
+[[nodiscard]] bool is_refuted(const plan::problem& p, const plan::plan& answer);
+
 // Judges a plan from anywhere. Throws packed_error if its offsets do not pass verify(), or the problem is not valid.
 // Returns whether the plan proves that solve() would find nothing better (false without `prove`):
 //   with offsets     it fills its bound, which its certificate proves; each buffer lies in the cheapest of its
 //                    memories; it pays no reuse penalty; no buffer has a hint
-//   infeasible       the certificate proves that a memory, or all of them together, are too small
+//   infeasible       is_refuted()
 [[nodiscard]] bool judge(const problem_file& file, const plan::plan& answer, bool prove);
 
 }  // namespace berth::model

@@ -60,19 +60,7 @@ bool ends_with(const std::string& text, const std::string& end) {
 int refuse(const plan_call& call, const model::problem_file& file, const plan::plan& answer, double elapsed_ms) {
   const std::string reason = reason_of(file, answer);
   if (call.json) {
-    print_json(nlohmann::ordered_json{
-        {"format", "berth-plan/1"},
-        {"feasible", answer.status == plan::status::infeasible ? nlohmann::ordered_json(false) : nullptr},
-        {"status", name(answer.status)},
-        {"reason", reason},
-        {"arena_bytes", nullptr},
-        {"solver", nullptr},
-        {"lower_bound", answer.lower_bound()},
-        {"optimal", false},
-        {"verified", false},
-        {"work", answer.work},
-        {"elapsed_ms", elapsed_ms},
-        {"buffers", nlohmann::ordered_json::array()}});
+    std::fputs(model::no_plan_json(file, answer, reason, elapsed_ms).c_str(), stdout);
   } else {
     std::printf("%s: %s: %s\n", printable(call.file).c_str(), name(answer.status), printable(reason).c_str());
   }

@@ -71,16 +71,6 @@ std::string without_line_breaks(std::string json) {
   return json;
 }
 
-std::string refused_json(const model::problem_file& file, const plan::plan& answer) {
-  return text_of({{"format", "berth-plan/1"},
-                  {"status", name(answer.status)},
-                  {"reason", reason_of(file, answer)},
-                  {"arena_bytes", nullptr},
-                  {"lower_bound", answer.lower_bound()},
-                  {"optimal", false},
-                  {"verified", false}});
-}
-
 struct planned_file {
   std::string json;
   bool has_plan = false;
@@ -127,7 +117,9 @@ plan::plan plan_or_take(const task& each, const folder_call& call, plan_cache* c
 }
 
 planned_file json_of(const model::problem_file& file, const plan::plan& answer, double elapsed_ms) {
-  if (!answer.has_offsets()) return {refused_json(file, answer)};
+  if (!answer.has_offsets()) {
+    return {without_line_breaks(model::no_plan_json(file, answer, reason_of(file, answer), elapsed_ms))};
+  }
   return {without_line_breaks(model::plan_json(file, answer, elapsed_ms)), true};
 }
 

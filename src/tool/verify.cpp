@@ -10,6 +10,7 @@
 
 #include "berth/model/plan_file.hpp"
 #include "berth/model/problem_file.hpp"
+#include "model/packed.hpp"
 #include "tool/command_line.hpp"
 #include "tool/dimensions.hpp"
 #include "tool/output.hpp"
@@ -39,6 +40,15 @@ void print(const nlohmann::json& report, const std::string& text, bool as_json) 
   if (!as_json) std::puts(printable(text).c_str());
 }
 
+int verify_infeasible(const model::problem_file& file, const plan::plan& answer, bool as_json) {
+  const bool proved = model::is_refuted(file.problem, answer);
+  const auto capacity = file.problem.capacity;
+  const std::string fits = "no plan fits " + (capacity ? std::to_string(*capacity) + " bytes" : "the memories");
+  print({{"ok", proved}, {"status", "infeasible"}, {"bound_ok", proved}, {"buffers", file.problem.buffers.size()}},
+        (proved ? "ok; proved: " : "the certificate does not prove that ") + fits, as_json);
+  return proved ? done : answer_is_no;
+}
+
 struct verify_call {
   std::vector<std::string> files;  // the problem's, then the plan
   std::vector<std::string> dims;   // name=N, of a model
@@ -63,6 +73,10 @@ int verify_file(const verify_call& call) {
   if (!call.at.empty()) file = problem_at(file, values_of(file, call.at));
   const std::size_t notes = file.notes.size();
   const plan::plan answer = model::read_plan(plan_path, file);
+  if (call.bound && answer.status == plan::status::infeasible) {
+    line.reset();
+    return verify_infeasible(file, answer, call.json);
+  }
   const auto found = plan::verify(file.problem, answer);
   const auto& buffers = file.problem.buffers;
   nlohmann::json report{{"ok", !found}, {"arena_bytes", answer.arena()}, {"buffers", buffers.size()}};
@@ -121,8 +135,9 @@ std::function<int()> declare_verify(CLI::App& app) {
       ->type_name("and PLAN");
   app.add_flag("--pipeline", call->pipeline,
                "The problem is that of several graphs, as `berth plan --pipeline` takes them");
-  CLI::Option* const bound =
-      app.add_flag("--bound", call->bound, "Also checks the certificate of the plan's lower bound, without any search");
+  CLI::Option* const bound = app.add_flag(
+      "--bound", call->bound,
+      "Also checks the certificate of the plan's lower bound, or that there is no plan, without any search");
   app.add_option(
          "--proof", call->proof,
          "With --bound: the log that `berth plan --proof` wrote of what a search proved; a wrong line ends the\n"

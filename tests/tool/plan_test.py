@@ -142,6 +142,21 @@ class Verbs(unittest.TestCase):
         self.assertEqual((answer["status"], answer["buffers"]), ("infeasible", []))
         self.assertEqual((answer["arena_bytes"], answer["solver"], answer["verified"]), (None, None, False))
         self.assertIn("at least 16 B", answer["reason"])
+        self.assertEqual(answer["capacity"], 15)
+
+        def check(expected, says, **changes):
+            path = self.file("q.json", json.dumps({**answer, **changes}))
+            got = self.run_berth("verify", problem, path, "--bound")
+            self.assertEqual((got.returncode, got.stderr), (expected, ""), got.stdout)
+            self.assertEqual(got.stdout, says + "\n")
+            got = json.loads(self.run_berth("verify", problem, path, "--bound", "--json").stdout)
+            self.assertEqual((got["ok"], got["status"]), (expected == 0, "infeasible"))
+
+        check(0, "ok; proved: no plan fits 15 bytes")
+        check(1, "the certificate does not prove that no plan fits 16 bytes", capacity=16)
+        check(1, "the certificate does not prove that no plan fits 15 bytes", certificate=[])
+        check(1, "the certificate does not prove that no plan fits the memories", capacity=None)
+        self.assertIn("not placed", self.run_berth("verify", problem, self.file("q.json", json.dumps(answer))).stdout)
         got = self.run_berth("plan", problem, "--capacity", "4")
         self.assertEqual(got.returncode, 1)
         self.assertIn("buffer 'x' alone exceeds the capacity (8 B)", got.stdout)

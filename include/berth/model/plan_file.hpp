@@ -29,6 +29,12 @@ namespace berth::model {
 [[nodiscard]] std::string plan_json(const problem_file& file, const plan::plan& answer, double elapsed_ms,
                                     std::string_view more = "");
 
+// Returns such an object for an answer without offsets, with no buffers. It has the keys format, feasible (false, or
+// null if not proved), status, reason, capacity (of one memory), lower_bound, work, elapsed_ms and certificate.
+// read_plan() reads it as the answer that it is. Contract: the plan has no offsets.
+[[nodiscard]] std::string no_plan_json(const problem_file& file, const plan::plan& answer, std::string_view reason,
+                                       double elapsed_ms);
+
 // Returns the columns id,lower,upper,size,offset, and pool and slab if there are several. An id that a spreadsheet
 // would take for a formula gets an apostrophe before it, which readers here take off. Throws input_error: an id has a
 // comma, a line break or blanks around it.
@@ -48,7 +54,8 @@ namespace berth::model {
 
 // Reads a plan of `file`'s problem, JSON or CSV, as written above. Makes the problem in `file` stricter by the rules of
 // the plan, if it names any: verify() then judges under both. A buffer that the plan does not place makes `offsets`
-// empty, so that verify() rejects it. A plan of a model by other kernels than `file`'s adds a note to `file`. Throws
+// empty, so that verify() rejects it. An answer without a plan brings the
+// capacity that it speaks of. A plan of a model by other kernels than `file`'s adds a note to `file`. Throws
 // input_error, and `file` is then not to be used. It is not a plan, or one of other buffers, sizes or pools, or the
 // problem is not valid under its rules.
 [[nodiscard]] plan::plan read_plan(const std::string& path, problem_file& file);

@@ -168,6 +168,20 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
   return out;
 }
 
+std::string no_plan_json(const problem_file& file, const plan::plan& answer, std::string_view reason,
+                         double elapsed_ms) {
+  std::string out = "{\"format\":\"berth-plan/1\",\"feasible\":";
+  out += answer.status == plan::status::infeasible ? "false" : "null";
+  append_string(out += ",\"status\":", name(answer.status));
+  append_string(out += ",\"reason\":", reason);
+  if (file.problem.capacity) append(out += ",\"capacity\":", *file.problem.capacity);
+  append(out += ",\"arena_bytes\":null,\"solver\":null,\"lower_bound\":", answer.lower_bound());
+  append(out += ",\"optimal\":false,\"verified\":false,\"work\":", answer.work);
+  append(out += ",\"elapsed_ms\":", elapsed_ms);
+  if (!answer.proof.empty() && !file.problem.has_traffic()) append_certificate(out, file, answer.proof);
+  return out + ",\"buffers\":[]}\n";
+}
+
 std::string plan_csv(const problem_file& file, const plan::plan& answer) {
   if (!answer.stays.empty()) {
     const stays_as_buffers stays = as_buffers(file, answer);

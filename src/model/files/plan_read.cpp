@@ -154,6 +154,10 @@ struct places_reader {
     if (const auto f = root.find("cost_bound")) answer.cost_bound = f->as_number();
     if (!root.find("arena_bytes")) answer.arena_bytes = arena();
     if (!root.find("reuse_penalty")) answer.reuse_penalty = penalty();
+    const auto status = root.find("status");
+    if (!status || status->as_id() != name(plan::status::infeasible)) return;
+    answer.status = plan::status::infeasible;
+    if (const auto f = root.find("capacity"); f && stricter != nullptr) stricter->problem.capacity = f->as_bytes();
   }
 
   void read_certificate(const json_value& list) {
