@@ -16,7 +16,7 @@ void named_fields(const berth::graph& g) {
   (void)plan::use{.at = 1};
   (void)plan::step{.at = 1};
   (void)plan::link{.from = 1};
-  (void)plan::traffic{.steps = {}};
+  (void)plan::use{.at = 0};
   (void)plan::dimension{.least = 1};
   (void)plan::size_term{.factor = 1};
   (void)plan::former_places{.offsets = {}};

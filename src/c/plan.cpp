@@ -348,14 +348,19 @@ berth_status berth_problem_add_dimension(berth_problem* problem, uint64_t least,
 berth_status berth_problem_set_size(berth_problem* problem, uint32_t buffer, const berth_size_term* terms,
                                     size_t count) {
   if (terms == nullptr && count != 0) return fail(BERTH_INVALID, "terms: null");
-  return change_buffer(problem, buffer, [&](berth::plan::buffer& b) {
+  return change(problem, [&](berth::plan::problem& p) {
+    if (buffer >= p.buffers.size()) return fail(BERTH_INVALID, "buffer: there is no such one");
+    if (count == 0) return fail(BERTH_INVALID, "terms: none");
     std::vector<berth::plan::size_term> sum;
     for (const berth_size_term& t : std::span{terms, count}) {
       if (t.dimensions == nullptr && t.dimension_count != 0)
         return fail(BERTH_INVALID, "term: a count without an array");
+      for (const std::uint32_t d : std::span{t.dimensions, t.dimension_count}) {
+        if (d >= p.dimensions.size()) return fail(BERTH_INVALID, "term: there is no such dimension", d);
+      }
       sum.push_back({.factor = t.factor, .dimensions = {t.dimensions, t.dimensions + t.dimension_count}});
     }
-    b.terms = std::move(sum);
+    p.buffers[buffer].terms = std::move(sum);
     return succeed();
   });
 }
@@ -363,12 +368,11 @@ berth_status berth_problem_set_size(berth_problem* problem, uint32_t buffer, con
 berth_status berth_problem_add_uses(berth_problem* problem, uint32_t buffer, const berth_use* uses, size_t count) {
   if (uses == nullptr && count != 0) return fail(BERTH_INVALID, "uses: null");
   return change_buffer(problem, buffer, [&](berth::plan::buffer& b) {
-    std::vector<berth::plan::use> all = b.uses;
+    berth::detail::make_room(b.uses, count);
     for (const berth_use& u : std::span{uses, count}) {
-      all.push_back({.at = u.at, .touched = u.touched, .write = u.write != 0});
-      if (u.memory != BERTH_ANY_MEMORY) all.back().memory = u.memory;
+      b.uses.push_back({.at = u.at, .touched = u.touched, .write = u.write != 0});
+      if (u.memory != BERTH_ANY_MEMORY) b.uses.back().memory = u.memory;
     }
-    b.uses = std::move(all);
     return succeed();
   });
 }
@@ -502,6 +506,7 @@ berth_status berth_verify(const berth_problem* problem, const uint64_t* offsets,
                           const uint32_t* slabs, size_t count) {
   return change(const_cast<berth_problem*>(problem), [&](const berth::plan::problem& p) {
     if (auto ok = validate(p); !ok) return report(ok.error());
+    if (p.has_traffic()) return fail(BERTH_INVALID, "problem: has uses, steps or links; its plans have stays");
     if (count != p.buffers.size() || (offsets == nullptr && count != 0)) {
       return fail(BERTH_INVALID, "offsets: null, or not one a buffer");
     }
@@ -525,6 +530,10 @@ berth_status berth_plan_check_bound(const berth_plan* plan, const berth_problem*
   return change(const_cast<berth_problem*>(problem), [&](const berth::plan::problem& p) {
     if (auto ok = validate(p); !ok) return report(ok.error());
     const berth::plan::plan& answer = held->plan;
+    const bool same = std::ranges::all_of(answer.stays, [&p](const berth::plan::stay& s) {
+      return s.buffer < p.buffers.size() && s.memory < p.memories.size();
+    });
+    if (!same) return fail(BERTH_INVALID, "plan: of another problem");
     const auto wrong = answer.stays.empty()
                            ? verify_bound(p, answer.lower_bound(), answer.proof)
                            : verify_bound(problem_of_stays(p, answer.stays), answer.lower_bound(), answer.proof);

@@ -316,6 +316,23 @@ void require_sizes(const packed_reader& r, const problem_file& file) {
 
 }  // namespace
 
+namespace {
+
+// Requires one place in the order for each buffer, and supports for each place.
+void require_order(const packed_reader& r, const plan::plan& a, std::size_t buffers) {
+  std::vector<bool> seen(buffers, false);
+  const bool fits = a.order.size() == buffers && a.first_support.size() == buffers + 1 &&
+                    std::ranges::is_sorted(a.first_support) && a.first_support.front() == 0 &&
+                    a.first_support.back() == a.supports.size();
+  if (!fits) r.fail("an order of other buffers");
+  for (const index b : a.order) {
+    if (b >= buffers || seen[b]) r.fail("an order of other buffers");
+    seen[b] = true;
+  }
+}
+
+}  // namespace
+
 std::string pack(const problem_file& file, bool names) {
   packed_writer w{problem_mark, names};
   if (names) {
@@ -453,6 +470,7 @@ plan::plan unpack_plan(const problem_file& file, std::string_view packed, plan_t
     r.fail("of another problem");
   }
   const auto is_none = [buffers](index b) { return b >= buffers; };
+  if (!a.order.empty() || !a.first_support.empty() || !a.supports.empty()) require_order(r, a, buffers);
   if (std::ranges::any_of(a.order, is_none) || std::ranges::any_of(a.supports, is_none) ||
       std::ranges::any_of(a.stays, is_none, &plan::stay::buffer) ||
       std::ranges::any_of(a.moves, is_none, &plan::move::buffer)) {

@@ -70,15 +70,6 @@ std::optional<bytes> size_at(std::span<const size_term> terms, std::span<const b
   return sum;
 }
 
-result<void> validate_sizes(const problem& p) {
-  const std::vector<bytes> most = largest_values(p);
-  if (auto ok = validate_values(p, most); !ok) return ok;
-  for (index i = 0; i < p.buffers.size(); ++i) {
-    if (const auto size = checked_size(p, i, most); !size) return size.error();
-  }
-  return {};
-}
-
 result<problem> at_values(const problem& p, std::span<const bytes> values) {
   if (auto ok = validate_values(p, values); !ok) return ok.error();
   problem out = p;

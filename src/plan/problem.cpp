@@ -7,7 +7,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "plan/model/size.hpp"
+#include "berth/plan/evaluate.hpp"
 
 namespace berth::plan {
 namespace {
@@ -235,7 +235,12 @@ result<void> validate_pairs(const problem& p) {
 
 // Refuses the constraints that an order of the buffers cannot keep, and sizes without a number.
 result<void> validate_dimensions(const problem& p) {
-  if (p.dimensions.empty()) return {};
+  if (p.dimensions.empty()) {
+    for (index i = 0; i < p.buffers.size(); ++i) {
+      if (!p.buffers[i].terms.empty()) return invalid("buffer: has terms, in a problem without dimensions", i);
+    }
+    return {};
+  }
   if (!p.memories.empty()) return invalid("problem: several memories with dimensions", p.memories.size());
   if (p.max_slab) return invalid("problem: slabs with dimensions", *p.max_slab);
   if (!p.reuse_penalties.empty()) return invalid("problem: reuse penalties with dimensions", p.reuse_penalties.size());
@@ -246,7 +251,8 @@ result<void> validate_dimensions(const problem& p) {
     if (b.hint) return invalid("buffer: has a hint, in a problem with dimensions", i);
     if (b.alias_group) return invalid("buffer: in an alias group, in a problem with dimensions", i);
   }
-  return validate_sizes(p);
+  const auto largest = at_most(p);
+  return largest ? validate_buffers(*largest) : largest.error();
 }
 
 result<void> validate_uses(const problem& p) {

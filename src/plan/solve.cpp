@@ -88,7 +88,7 @@ result<plan> drive(const problem& p, std::span<const double> touched, const opti
                     : layout.deadline_hit               ? "it was stopped before there was a plan"
                                                         : "no plan was found within the limits";
   }
-  if (p.memories.size() > 1 && is_priced(p) && layout.has_offsets()) {
+  if ((p.memories.size() > 1 || !touched.empty()) && is_priced(p) && layout.has_offsets()) {
     layout.cost = found.cost;
     layout.cost_bound = found.cost_bound;
   }

@@ -75,23 +75,16 @@ std::uint64_t pool::state::put_back_all(detail::extent* chain) noexcept {
 }
 
 void pool::state::flush() noexcept {
-  empty_caches();
-  drain();
-}
-
-void pool::state::flush(lock_held& held) noexcept {
-  empty_caches();
-  drain_in_steps(held);
-}
-
-void pool::state::empty_caches() noexcept {
-  const standstill nobody_moves{*this};
-  const std::uint32_t before = pending.count();
-  for (const auto& c : threads.caches) {
-    while (detail::extent* const chain = c->evict_one_bin()) pending.push(chain);
+  std::uint64_t count = 0;
+  {
+    const standstill nobody_moves{*this};
+    for (const auto& c : threads.caches) {
+      while (detail::extent* const chain = c->evict_one_bin()) count += put_back_all(chain);
+    }
   }
   ++counts.flushes;
-  holdings.note_flush(pending.count() - before);
+  holdings.note_flush(count);
+  drain();
 }
 
 bool pool::state::evict_own(const detail::request& r, bytes least) noexcept {
@@ -212,6 +205,7 @@ bytes pool::state::trim(bytes keep) noexcept {
 
 // Releases the chunks that were free at every check for idle_release, and notes since when others are free.
 void pool::state::give_idle_back(std::chrono::steady_clock::time_point now) noexcept {
+  flush();
   sweep_all(nullptr);
   memory.purge();
   for_each_chunk([&](std::size_t i, detail::extent* around) {
@@ -242,7 +236,8 @@ void pool::state::release_unneeded(lock_held& held) noexcept {
   const bytes threshold = options.release_threshold != max_bytes ? options.release_threshold : holdings.recent();
   const bytes keep = holdings.most() + std::min(threshold, max_bytes - holdings.most());
   if (memory.reserved() <= keep) return;
-  flush(held);
+  drain_in_steps(held);
+  flush();
   look_round(held);
   trim(keep);
 }
@@ -250,7 +245,8 @@ void pool::state::release_unneeded(lock_held& held) noexcept {
 // Releases the free memory above release_threshold, whether it was needed or not.
 void pool::state::release_free(lock_held& held) noexcept {
   if (options.release_threshold == max_bytes) return;
-  flush(held);
+  drain_in_steps(held);
+  flush();
   look_round(held);
   const bytes free = space.free_bytes();
   if (free > options.release_threshold) trim(memory.reserved() - (free - options.release_threshold));
@@ -262,7 +258,7 @@ void pool::state::release_idle(lock_held& held) noexcept {
   const auto now = std::chrono::steady_clock::now();
   if (now < due_at.idle_look) return;
   due_at.idle_look = now + options.idle_release / 4;
-  flush(held);
+  drain_in_steps(held);
   look_round(held);
   give_idle_back(now);
 }
@@ -270,7 +266,8 @@ void pool::state::release_idle(lock_held& held) noexcept {
 // Empties the caches, joins finished free memory and removes the mappings of dead stitched blocks.
 defragmentation pool::state::defragment(lock_held& held) noexcept {
   defragmentation gain{.largest_before = space.largest()};
-  flush(held);       // releases the lock in between
+  drain_in_steps(held);  // releases the lock in between
+  flush();
   look_round(held);  // so does this
   const std::size_t mappings = memory.mappings();
   sweep_all(nullptr);

@@ -29,8 +29,7 @@ constexpr bytes small_share = 8;
 constexpr unsigned elsewhere = 64;
 // Among so many it costs less to meet idle streams than to keep them out.
 constexpr std::size_t few_streams = 16;
-constexpr std::size_t most_sweeps = 8;  // steps for a request, unless the pool would grow too large
-constexpr unsigned most_asked = 16;     // other pools, if others take what they release each time
+constexpr unsigned most_asked = 16;  // other pools, if others take what they release each time
 constexpr unsigned no_end = std::numeric_limits<unsigned>::max();
 
 }  // namespace
@@ -100,15 +99,12 @@ detail::extent* pool::state::cut(detail::extent* e, const request& r) noexcept {
 detail::extent* pool::state::find_fit(const request& r, bytes n) {
   const auto good = [&](const detail::extent& x) { return serves(x, r) && (r.slack == 0 || reach(x, r) <= x.size); };
   detail::extent* e = space.find(r.by->free, n, good);
-  bool paid = false;  // one lane at most, as it takes long
   for (std::size_t i = 0; e == nullptr && streams.apart && i < streams.holding.size(); ++i) {
     known_stream& k = *streams.holding[i];
     if (k.is_idle()) ++streams.idle_met;
     if (&k == r.by || !may_use(k.free, r.on)) continue;
-    if (!paid && k.clock->completed() >= k.free.floor && sweep_where_it_pays(k)) {
-      paid = true;
+    if (k.clock->completed() >= k.free.floor && sweep_where_it_pays(k))
       e = space.find_among(space.nobodys(), n, no_end, good);
-    }
     if (e == nullptr) e = space.find_among(k.free, n, elsewhere, good);
   }
   if (streams.holding.size() > few_streams && streams.idle_met > streams.holding.size()) streams.unlist_idle();
@@ -129,7 +125,7 @@ detail::extent* pool::state::fit(const request& r) {
 detail::extent* pool::state::join_and_fit(request& r) {
   if (detail::extent* e = fit(r)) return e;
   if (!streams.apart) return nullptr;
-  if (r.thorough) sweep_all(&r.by->free);
+  sweep_all(&r.by->free);
   sweep_further_uses(r.by->free);
   const auto joins = [&](const detail::extent* e) {
     return e != nullptr && e->is(extent_state::free) && serves(*e, r);
@@ -156,16 +152,6 @@ detail::extent* pool::state::join_and_fit(request& r) {
   const auto& clock = r.on.clock();
   streams.list(*r.by);
   return cut(space.merge_run(first, last, {clock.get(), clock->epoch()}, r.by->free), r);
-}
-
-detail::extent* pool::state::sweep_and_fit(request& r, lock_held& held) {
-  const std::size_t all = space.free_count() / most_swept + streams.holding.size();
-  for (std::size_t steps = r.sweeps_all ? all : std::min(all, most_sweeps); steps != 0 && sweep_step(r); --steps) {
-    if (r.has_run()) break;
-    { const unlocked others_first{held}; }
-    make_ready();
-  }
-  return join_and_fit(r);
 }
 
 // Makes the requesting stream wait for the stream that holds the best fit, or for all of them.
@@ -311,15 +297,15 @@ bool pool::state::note_request(const request& r) noexcept {
 }
 
 detail::extent* pool::state::look_and_fit(request& r, lock_held& held) {
-  if (detail::extent* e = sweep_and_fit(r, held)) return e;
+  if (detail::extent* e = join_and_fit(r)) return e;
   if (!streams.others_hold_back(r.by)) return nullptr;
   ask(&r.on, asking_for::look, nullptr, held);
   make_ready();
-  return sweep_and_fit(r, held);
+  return join_and_fit(r);
 }
 
 detail::extent* pool::state::flush_and_fit(request& r, lock_held& held) {
-  flush(held);
+  flush();
   make_ready();
   return look_and_fit(r, held);
 }
@@ -341,7 +327,6 @@ detail::extent* pool::state::rungs(request& r, lock_held& held) {
     make_ready();
     if (detail::extent* e = fit(r)) return e;
   }
-  r.sweeps_all = grown_by(lack(r)) > holdings.most();
   if (detail::extent* e = look_and_fit(r, held)) return e;
   const bool tight = holdings.makes_room(grown_by(lack(r)));
   if (tight) {

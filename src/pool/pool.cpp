@@ -285,7 +285,8 @@ bool pool::split(void* data, std::span<const block_part> parts) {
 bytes pool::trim(bytes keep) {
   if (state_->watched.guard != nullptr) state_->watched.guard->tend();
   std::unique_lock held{state_->lock};
-  state_->flush(held);
+  state_->drain_in_steps(held);
+  state_->flush();
   state_->look_round(held);
   const bytes given = state_->trim(keep);
   state_->tell_watermark(held);

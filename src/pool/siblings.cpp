@@ -79,7 +79,8 @@ bytes pool::state::give_to_sibling(bytes wanted, detail::sibling& told) noexcept
   bytes given = 0;
   bool emptied = false;
   for (detail::moment wait{std::chrono::milliseconds{10}}; !closed;) {
-    flush(held);
+    drain_in_steps(held);
+    flush();
     look_round(held);
     given += trim(memory.reserved() - std::min(wanted - given, memory.reserved()));
     if (given >= wanted) break;

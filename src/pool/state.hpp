@@ -59,15 +59,10 @@ struct request {
   thread_cache* cache = nullptr;        // of the requesting thread
   bool evicted_before = false;          // a fitting block had been evicted from that cache
   bool lacked_room = false;             // for the last chunk tried
-  bool sweeps_all = false;              // the pool would grow too large: all finished memory is swept
-  extent* run = nullptr;                // what sweep_step() joined last, if it is still unused and has ...
-  bytes in_run = 0;                     // ... this offset
   bool thorough = false;                // the pool cannot grow: other streams' lanes are searched whole
   known_stream* by = nullptr;           // of `on`, which lives, so this does too
   std::optional<error> device_error{};  // of the device calls for this request
   std::vector<sibling> siblings{};      // pools that were asked for memory
-
-  [[nodiscard]] bool has_run() const noexcept { return run != nullptr && run->size >= size + slack; }
 };
 
 // The bytes in users' hands, and the most of them.
@@ -279,8 +274,6 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   [[nodiscard]] detail::extent* find_fit(const detail::request& r, bytes n);
   [[nodiscard]] detail::extent* fit(const detail::request& r);
   [[nodiscard]] detail::extent* join_and_fit(detail::request& r);
-  // Does the same after each of some steps that sweep. Lets the lock go between two.
-  [[nodiscard]] detail::extent* sweep_and_fit(detail::request& r, lock_held& held);
   // Does the same; then once more after querying the progress of streams that hold memory back.
   [[nodiscard]] detail::extent* look_and_fit(detail::request& r, lock_held& held);
   // Empties all caches first.
@@ -320,12 +313,6 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // Forgets the finished uses in a lane, or in all lanes but one.
   void sweep(detail::lane& l) noexcept;
   void sweep_all(const detail::lane* except) noexcept;
-  // Does the same for some extents at most, which bounds the time the lock is held. Joins neighbours of the request's
-  // run first, then of another one. Returns false if no extent is known to be done.
-  bool sweep_step(detail::request& r) noexcept;
-  // Adds finished neighbours on both sides to an unused extent, `left` of them at most, until it has `enough` bytes.
-  // More would be cut off by the request's block. Returns the whole.
-  detail::extent* lengthen(detail::extent* run, bytes enough, std::size_t& left) noexcept;
   // Forgets the finished uses by further streams in a lane whose own stream is requesting.
   void sweep_further_uses(detail::lane& l) noexcept;
   // Does the same if enough requests came to pay for it. Returns false if it was postponed.
@@ -338,7 +325,6 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   // The most extents of other streams' lanes that one walk visits before the pool grows. More would hold the lock too
   // long.
   static constexpr std::size_t most_elsewhere = 1024;
-  static constexpr std::size_t most_swept = 512;  // extents in one step, of some 0.15 us each
   void wait_on_host(const detail::request& r, lock_held& held);
   [[nodiscard]] detail::extent* last_resort(detail::request& r, lock_held& held);
   void wait_for_all(lock_held& held) noexcept;
@@ -360,10 +346,7 @@ struct pool::state : std::enable_shared_from_this<pool::state> {
   void shorten_backlog() noexcept;
   // Sorts all that was freed before the call. Lets the lock go between two steps.
   void drain_in_steps(lock_held& held) noexcept;
-  // Empties every cache, and sorts all that was freed: with the lock throughout, or in steps.
-  void flush() noexcept;
-  void flush(lock_held& held) noexcept;
-  void empty_caches() noexcept;  // into the pending stack
+  void flush() noexcept;  // every cache, then drain
   // Evicts from this thread's cache the blocks of the request's stream of at least so many bytes. Returns false if
   // there were none.
   bool evict_own(const detail::request& r, bytes least) noexcept;

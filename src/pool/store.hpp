@@ -57,11 +57,6 @@ struct lane {
     }
     tree.for_each(f);
   }
-  // Returns any of the extents. Contract: there is one.
-  [[nodiscard]] extent* any() const noexcept {
-    const unsigned bin = next(0);
-    return bin < bins ? heads[bin] : tree.last();
-  }
   // Returns the first non-empty bin from there on; `bins` if there is none.
   [[nodiscard]] unsigned next(unsigned from) const noexcept {
     if (from >= bins) return bins;

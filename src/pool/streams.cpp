@@ -204,39 +204,6 @@ void pool::state::sweep_all(const lane* except) noexcept {
   }
 }
 
-detail::extent* pool::state::lengthen(detail::extent* run, bytes enough, std::size_t& left) noexcept {
-  const auto joins = [&](const detail::extent* next) {
-    return left != 0 && run->size < enough && next != nullptr && next->is(detail::extent_state::free) &&
-           next->home != &space.nobodys() && next->done();
-  };
-  for (; joins(run->after); --left) run = space.clear_use(run->after);
-  for (; joins(run->before); --left) run = space.clear_use(run->before);
-  return run;
-}
-
-bool pool::state::sweep_step(request& r) noexcept {
-  const bytes enough = r.size + r.slack;
-  std::size_t left = most_swept;
-  const bool goes_on = r.run != nullptr && r.run->is(detail::extent_state::free) && r.run->home == &space.nobodys() &&
-                       r.run->offset <= r.in_run && r.in_run < r.run->end();
-  r.run = goes_on ? lengthen(r.run, enough, left) : nullptr;
-  for (known_stream* const k : streams.holding) {
-    lane& l = k->free;
-    while (left != 0 && l.count != 0 && k->clock->completed() >= l.floor && !r.has_run()) {
-      detail::extent* const e = l.any();
-      if (k->clock->completed() < l.ceiling || !e->done()) {
-        left -= std::min(left, l.count);
-        sweep(l);
-        break;
-      }
-      --left;
-      r.run = lengthen(space.clear_use(e), enough, left);
-    }
-  }
-  if (r.run != nullptr) r.in_run = r.run->offset;
-  return left != most_swept;
-}
-
 bool pool::state::sweep_where_it_pays(known_stream& k) noexcept {
   k.credit += sweep_share;
   if (k.credit < k.free.count) return false;

@@ -73,7 +73,7 @@ std::vector<bytes> values_of(const solved& s, const py::kwargs& given) {
 
 std::pair<bytes, std::vector<bytes>> evaluate(const solved& s, const py::kwargs& given) {
   const std::vector<bytes> values = values_of(s, given);
-  if (!s.answer.has_offsets()) refuse("at: the plan has no offsets");
+  if (s.answer.order.empty() && !s.file->problem.buffers.empty()) refuse("at: the plan has no order");
   std::vector<bytes> offsets(s.answer.order.size());
   const auto arena = plan::evaluate(s.file->problem, s.answer, values, offsets);
   if (!arena) refuse(arena.error().what);

@@ -199,6 +199,7 @@ std::optional<std::string> problem::verify(const solved& answer) const {
 std::string problem::format(const solved& answer, const std::string& form) const {
   if (const auto broken = verify(answer)) refuse(*broken);
   if (form == "json") return model::plan_json(*file_, answer.answer, 0);
+  if (form != "json" && !file_->problem.links.empty()) refuse("form: a plan with moves is written as json");
   if (form == "csv" && !file_->problem.dimensions.empty()) refuse("form: csv has no place for an order");
   if (form == "csv") return model::plan_csv(*file_, answer.answer);
   if (form == "h") return model::plan_header(*file_, answer.answer);

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "berth/scratch/scratch.hpp"
-#include "core/byte_count.hpp"
 #include "core/environment.hpp"
 
 namespace berth {
@@ -40,6 +40,18 @@ void prepare() noexcept {
   watched.store(true, std::memory_order_relaxed);
 }
 
+// Returns the width that a value of the word `scratch` names; 0 if it names none. It has no std::string: scratch links
+// without the C++ runtime.
+std::size_t width_of(std::string_view value) noexcept {
+  std::size_t n = 0;
+  const auto [rest, wrong] = std::from_chars(value.data(), value.data() + value.size(), n);
+  if (wrong != std::errc{}) return 0;
+  value.remove_prefix(static_cast<std::size_t>(rest - value.data()));
+  const unsigned shift = value.empty() ? 0 : value == "KiB" ? 10 : value == "MiB" ? 20 : 64;
+  if (shift == 64 || n == 0 || n > most_scratch_zone >> shift) return 0;
+  return n << shift;
+}
+
 // Returns the width that these words ask for; 0 if none of them watches scratch blocks.
 std::size_t width_in(std::string_view words) noexcept {
   std::size_t out = 0;
@@ -49,9 +61,7 @@ std::size_t width_in(std::string_view words) noexcept {
     words.remove_prefix(std::min(comma + 1, words.size()));
     if (word == "guards" || word == "pages" || word == "leaks" || word == "scratch")
       out = std::max(out, least_scratch_zone);
-    if (!word.starts_with("scratch=")) continue;
-    const auto width = parse_bytes(word.substr(8));
-    if (width && *width <= most_scratch_zone) out = std::max(out, static_cast<std::size_t>(*width));
+    if (word.starts_with("scratch=")) out = std::max(out, width_of(word.substr(8)));
   }
   return out;
 }

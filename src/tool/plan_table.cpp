@@ -51,7 +51,7 @@ void print_pools(const model::problem_file& file, const plan::plan& answer) {
     plan::problem in;  // what lies in this memory
     bytes sum = 0;
     for (plan::index i = 0; i < p.buffers.size(); ++i) {
-      if (answer.memory_of[i] != m) continue;
+      if (model::memory_of(answer, i) != m) continue;
       plan::buffer b = p.buffers[i];
       b.memories.clear();
       b.size = p.footprint(i);

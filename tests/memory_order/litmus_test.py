@@ -100,11 +100,11 @@ class PendingStack(Protocol):
     """Two threads push a block each, one of them the other thread's block as well; a third takes all, twice."""
 
     source = {
-        "src/pool/free.cpp": [
-            "chain->next = pending.load(std::memory_order_relaxed);",
-            "pending.compare_exchange_weak(chain->next, chain, std::memory_order_release, std::memory_order_relaxed)",
+        "src/pool/pending_frees.hpp": [
+            "last->next = top_.load(std::memory_order_relaxed);",
+            "top_.compare_exchange_weak(last->next, chain, std::memory_order_release, std::memory_order_relaxed)",
+            "taken_ = top_.exchange(nullptr, std::memory_order_acquire);",
         ],
-        "src/pool/giving_back.cpp": ["unsorted = pending.exchange(nullptr, std::memory_order_acquire);"],
     }
 
     @staticmethod

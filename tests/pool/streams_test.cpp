@@ -267,27 +267,6 @@ TEST(pool_streams, memory_that_other_streams_are_done_with_joins_up) {
 }
 
 // The largest hole and the unusable bytes count neighbours alike, also if two streams freed them.
-// More extents than one step sweeps, and than a walk over other streams' lanes visits.
-TEST(pool_streams, finished_memory_of_many_streams_serves_large_requests_without_growth) {
-  const device host = device::host();
-  std::deque<stream> streams;
-  for (int i = 0; i < 20; ++i) streams.emplace_back(host);
-  stream asking{host};
-  pool p{host, {.cache_bytes = 0}};
-  std::vector<void*> blocks;
-  for (std::size_t i = 0; i < 6000; ++i) blocks.push_back(p.allocate_raw(4_KiB, streams[i % 20]).value());
-  gate late;
-  for (stream& s : streams) late.hold(s);
-  for (std::size_t i = 0; i < 6000; ++i) p.free(blocks[i], 4_KiB, streams[i % 20]);
-  late.open();
-  for (stream& s : streams) ASSERT_TRUE(s.synchronize());
-  const bytes reserved = p.statistics().reserved;
-  std::vector<block> large;
-  for (int i = 0; i < 5; ++i) large.push_back(p.allocate(4_MiB, asking).value());
-  EXPECT_EQ(p.statistics().reserved, reserved);
-  EXPECT_EQ(p.statistics().stitched, 0u);
-}
-
 TEST(pool_streams, free_neighbours_of_two_busy_streams_are_one_hole) {
   stream one{device::host()}, other{device::host()};
   pool p{device::host(), {.limit = 256_KiB, .stitch = false, .cache_bytes = 0}};

@@ -140,7 +140,7 @@ std::string plan_json(const problem_file& file, const plan::plan& answer, double
   const stays_as_buffers stays = moves ? as_buffers(file, answer) : stays_as_buffers{};
   const problem_file& placed = moves ? stays.file : file;
   const plan::problem& p = placed.problem;
-  const auto supports = supports_by_buffer(answer);
+  const auto supports = order ? supports_by_buffer(answer) : std::vector<std::span<const plan::index>>{};
   std::string out;
   out.reserve(256 + p.buffers.size() * 80);
   append_summary(out, file, placed, answer, elapsed_ms);

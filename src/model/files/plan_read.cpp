@@ -22,6 +22,16 @@ void require_plan(const json_value& root) {
   format->fail(format->as_id() == "berth-problem/1" ? "a problem, not a plan" : "is not 'berth-plan/1'");
 }
 
+// Returns the status of an answer without a plan; nothing for a plan.
+std::optional<plan::status> status_without_plan(const json_value& root) {
+  const auto said = root.find("status");
+  if (!said || root.find("arena_bytes")) return {};
+  for (const plan::status s : {plan::status::infeasible, plan::status::unknown}) {
+    if (said->as_id() == name(s)) return s;
+  }
+  return {};
+}
+
 // Makes the problem stricter by the rules of the plan, and requires it to be valid then.
 void add_rules_of_plan(const json_value& root, problem_file& file) {
   plan::problem& p = file.problem;
@@ -119,7 +129,8 @@ struct places_reader {
     const auto lines = lines_of_elements(text, "buffers", 1);
     const json_value root{document, "", path, 0};
     require_plan(root);
-    if (stricter != nullptr && !file.problem.dimensions.empty() && !root.find("order")) {
+    const auto none = status_without_plan(root);
+    if (stricter != nullptr && !file.problem.dimensions.empty() && !none && !root.find("order")) {
       root.fail("no key 'order': not a plan for all values of the dimensions");
     }
     if (stricter != nullptr) add_rules_of_plan(root, *stricter);
@@ -154,10 +165,13 @@ struct places_reader {
     if (const auto f = root.find("cost_bound")) answer.cost_bound = f->as_number();
     if (!root.find("arena_bytes")) answer.arena_bytes = arena();
     if (!root.find("reuse_penalty")) answer.reuse_penalty = penalty();
-    const auto status = root.find("status");
-    if (!status || status->as_id() != name(plan::status::infeasible)) return;
-    answer.status = plan::status::infeasible;
-    if (const auto f = root.find("capacity"); f && stricter != nullptr) stricter->problem.capacity = f->as_bytes();
+    if (!none) return;
+    answer.status = *none;
+    const auto capacity = root.find("capacity");
+    if (!capacity || stricter == nullptr) return;
+    std::optional<bytes>& own = stricter->problem.capacity;
+    if (own && capacity->as_bytes() < *own) capacity->fail("is below the problem's, which is " + std::to_string(*own));
+    if (file.problem.memories.empty()) own = capacity->as_bytes();
   }
 
   void read_certificate(const json_value& list) {
@@ -285,6 +299,10 @@ class moves_reader {
     require_plan(root);
     add_rules_of_plan(root, file_);
     const auto lines = lines_of_elements(text, "buffers", 1);
+    if (const auto none = status_without_plan(root)) {
+      answer_.status = *none;
+      return std::move(answer_);
+    }
     const json_value list = root.at("buffers");
     for (std::size_t k = 0; k < list.size(); ++k) read_stay(list.at(k, lines.size() == list.size() ? lines[k] : 0));
     sort_stays();
@@ -298,6 +316,7 @@ class moves_reader {
     answer_.access = root.at("access_time").as_number();
     answer_.stall = root.at("stall_time").as_number();
     answer_.cost = answer_.access + answer_.stall;
+    if (const auto f = root.find("cost")) answer_.cost = f->as_number();
     answer_.copied = root.at("copied_bytes").as_bytes();
     answer_.cost_bound = root.at("cost_bound").as_number();
     return std::move(answer_);
@@ -474,7 +493,7 @@ plan::plan read_plan_text(const std::string& path, std::string_view text, proble
   if (std::find(reader.placed.begin(), reader.placed.end(), false) != reader.placed.end()) {
     reader.answer.offsets.clear();
   }
-  if (!file.problem.dimensions.empty()) read_order(path, text, file, reader.answer);
+  if (!file.problem.dimensions.empty() && reader.answer.has_offsets()) read_order(path, text, file, reader.answer);
   return std::move(reader.answer);
 }
 

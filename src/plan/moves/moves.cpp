@@ -29,6 +29,7 @@ std::optional<plan> without_moves(problem p, const options& o, const patience& w
       if (allowed.size() == 1 && allowed[0] != *u.memory) return std::nullopt;
       allowed = {*u.memory};
     }
+    p.buffers[i].uses = {};  // the planner copies buffers often
   }
   auto found = solve_within(p, o, wait, touched);
   if (!found || !found->has_offsets()) return std::nullopt;
@@ -323,6 +324,8 @@ placing place(const problem& p, const moving_model& model, const timed_residence
   if (!placed) return placing::never;  // so many stays that their sizes overflow together
   if (!placed->has_offsets()) return placing::full;
   placed->work += best.work;
+  placed->memory_of.clear();  // solve_within() names no memory if there is one
+  for (const stay& s : next.stays) placed->memory_of.push_back(s.memory);
   placed->stays = std::move(next.stays);
   placed->moves = std::move(next.moves);
   placed->access = next.access;

@@ -112,11 +112,14 @@ std::vector<index> buffers_of(const instance& in, std::uint32_t item) {
 
 // Adds why no plan has the pins of two items, or of one and a reserved range.
 void prove_clash(const problem& p, const instance& in, std::uint32_t item, std::uint32_t other, plan& out) {
+  constexpr int most_tries = 64;  // pairs of members of two groups; each is checked as a certificate
+  int tries = 0;
   const std::vector<index> others = buffers_of(in, other);
   for (const index i : buffers_of(in, item)) {
     for (std::size_t k = 0; k < std::max<std::size_t>(1, others.size()); ++k) {
       argument why{.bound = max_bytes, .buffers = {i}};
       if (!others.empty()) why.buffers.push_back(others[k]);
+      if (++tries > most_tries) return;
       if (verify_bound(p, max_bytes, {why})) continue;
       out.proof.push_back(std::move(why));
       return;

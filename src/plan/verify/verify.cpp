@@ -267,18 +267,29 @@ std::optional<violation> plan_verifier::places() {
 }  // namespace
 
 std::optional<violation> verify_places(const problem& p, const plan& answer) {
+  if (!p.dimensions.empty()) {
+    const auto largest = at_most(p);
+    return largest ? verify_places(*largest, answer) : at(largest.error().what, 0, largest.error().number);
+  }
   const patience endless;
   return plan_verifier{p, answer, endless}.places();
 }
 
 std::optional<violation> verify(const problem& p, const plan& answer) {
+  const bool moves = p.has_traffic();
+  if (!moves && !(answer.stays.empty() && answer.moves.empty())) {
+    return at("the plan has stays or moves, and the problem no uses, steps or links", no_buffer, answer.stays.size());
+  }
+  if (p.dimensions.empty() && !(answer.order.empty() && answer.first_support.empty() && answer.supports.empty())) {
+    return at("the plan has an order, and the problem no dimensions", no_buffer, answer.order.size());
+  }
   if (!p.dimensions.empty()) {
     const auto largest = at_most(p);
     if (!largest) return at(largest.error().what, 0, largest.error().number);
     if (auto found = verify_order(p, answer)) return found;
     return verify_within(*largest, answer, {});
   }
-  return p.has_traffic() ? verify_moves(p, answer) : verify_within(p, answer, {});
+  return moves ? verify_moves(p, answer) : verify_within(p, answer, {});
 }
 
 std::optional<violation> verify_within(const problem& p, const plan& answer, const patience& wait) {
