@@ -1,8 +1,6 @@
 #include "tool/replay_policies.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "berth/pool/pool.hpp"
+#include "tool/holes_by_address.hpp"
 #include "tool/units.hpp"
 
 namespace berth::tool {
@@ -116,20 +115,10 @@ class segments {
     }
     return released;
   }
-  // Returns the offset of the lowest free range of at least n bytes. Looks one by one at most at those of a size within
-  // the same powers of two as n.
-  [[nodiscard]] std::optional<bytes> first_fit(bytes n) const {
-    std::optional<bytes> lowest;
-    const auto own = static_cast<std::size_t>(std::bit_width(n));
-    for (std::size_t w = own + 1; w < by_width_.size(); ++w) {
-      if (!by_width_[w].empty()) lowest = std::min(lowest.value_or(max_bytes), *by_width_[w].begin());
-    }
-    for (const bytes offset : by_width_[own]) {
-      if (lowest && offset > *lowest) break;
-      if (free_.at(offset) >= n) return offset;
-    }
-    return lowest;
-  }
+  // Keeps the free ranges by address too, for first_fit(). Contract: there are none yet.
+  void keep_by_address() { holes_.emplace(); }
+  // Contract: the ranges are kept by address.
+  [[nodiscard]] std::optional<bytes> first_fit(bytes n) const { return holes_->first(n); }
   [[nodiscard]] std::optional<bytes> best_fit(bytes n) const {
     const auto fit = sizes_.lower_bound({n, 0});
     return fit == sizes_.end() ? std::nullopt : std::optional{fit->second};
@@ -141,20 +130,20 @@ class segments {
   void insert(bytes offset, bytes size) {
     free_[offset] = size;
     sizes_.insert({size, offset});
-    by_width_[static_cast<std::size_t>(std::bit_width(size))].insert(offset);
+    if (holes_) holes_->insert(offset, size);
     const auto segment = segments_.find(offset);
     if (segment != segments_.end() && segment->second == size) idle_.insert(offset);
   }
   std::map<bytes, bytes>::iterator erase(std::map<bytes, bytes>::const_iterator at) {
     sizes_.erase({at->second, at->first});
-    by_width_[static_cast<std::size_t>(std::bit_width(at->second))].erase(at->first);
+    if (holes_) holes_->erase(at->first);
     idle_.erase(at->first);
     return free_.erase(at);
   }
 
   std::map<bytes, bytes> free_;
   by_size sizes_;
-  std::array<std::set<bytes>, 65> by_width_;  // offsets, by the bits of the size
+  std::optional<holes_by_address> holes_;
   std::set<bytes> borders_;
   std::map<bytes, bytes> segments_;
   std::set<bytes> idle_;              // segments that are wholly free
@@ -229,7 +218,9 @@ class reimplemented : public policy {
 // One segment of the whole capacity. The highest byte ever used counts as reserved.
 class fit_like final : public reimplemented {
  public:
-  fit_like(bytes capacity, bool first) : reimplemented{align_down(capacity, granularity), 1}, first_{first} {}
+  fit_like(bytes capacity, bool first) : reimplemented{align_down(capacity, granularity), 1}, first_{first} {
+    if (first) spaces_[0].keep_by_address();
+  }
 
   std::uint64_t allocate(bytes size, std::uint32_t) override {
     const bytes n = align_up(std::max<bytes>(size, 1), granularity);

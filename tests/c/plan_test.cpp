@@ -216,6 +216,10 @@ TEST(c_plan, dimensions_are_those_of_cpp) {
   ASSERT_EQ(berth_problem_set_size(c.handle, 0, x, 1), BERTH_OK);
   ASSERT_EQ(berth_problem_set_size(c.handle, 1, y, 2), BERTH_OK);
   EXPECT_EQ(berth_problem_set_size(c.handle, 3, y, 2), BERTH_INVALID);
+  EXPECT_EQ(berth_problem_set_size(c.handle, 1, y, 0), BERTH_INVALID);
+  const std::uint32_t none[] = {1};
+  const berth_size_term unknown[] = {{1, none, 1}};
+  EXPECT_EQ(berth_problem_set_size(c.handle, 1, unknown, 1), BERTH_INVALID);
   p.dimensions = {{"", 1, 8}};
   p.add({.live = {0, 2}, .terms = {{64, {0}}}});
   p.add({.live = {1, 3}, .terms = {{4, {0}}, {8, {}}}});
@@ -224,6 +228,9 @@ TEST(c_plan, dimensions_are_those_of_cpp) {
   ASSERT_EQ(berth_solve(c.handle, nullptr, &plan), BERTH_OK) << berth_error_text();
   const auto expected = berth::plan::solve(p).value();
   EXPECT_EQ(summary_of(plan).arena, expected.arena());
+  const std::uint64_t together[] = {0, 0, 0};
+  EXPECT_EQ(berth_verify(c.handle, together, nullptr, nullptr, 3), BERTH_REFUSED)
+      << "at the largest values they overlap";
   EXPECT_EQ(berth_plan_check_bound(plan, c.handle), BERTH_OK) << berth_error_text();
   for (const std::uint64_t n : {1, 3, 8}) {
     std::vector<berth::bytes> at(3);
@@ -294,6 +301,11 @@ TEST(c_plan, moves_are_those_of_cpp) {
   EXPECT_EQ(move.to, 1u);
   EXPECT_EQ(move.begin, expected.moves[0].begin);
   EXPECT_EQ(berth_plan_check_bound(plan, c.handle), BERTH_OK) << berth_error_text();
+  problem_handle other;
+  EXPECT_EQ(berth_plan_check_bound(plan, other.handle), BERTH_INVALID);
+  const std::uint64_t at[] = {0};
+  const std::uint32_t in[] = {1};
+  EXPECT_EQ(berth_verify(c.handle, at, in, nullptr, 1), BERTH_INVALID) << "its plans have stays";
   berth_plan_destroy(plan);
   ASSERT_EQ(berth_problem_add_step(c.handle, 1, 1), BERTH_OK);  // not after the one before it
   EXPECT_EQ(berth_solve(c.handle, nullptr, &plan), BERTH_INVALID);

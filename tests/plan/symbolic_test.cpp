@@ -66,6 +66,12 @@ TEST(symbolic, says_what_is_wrong_and_leaves_the_offsets) {
   EXPECT_EQ(refused([](problem& q) { q.buffers[1].terms[0].dimensions = {1}; }),
             "buffer: its size names no dimension 1");
   EXPECT_EQ(refused([](problem& q) { q.buffers[2].live = {3, 3}; }), "buffer: lifetime is empty or reversed 2");
+  EXPECT_EQ(refused([](problem& q) { q.dimensions.clear(); }), "buffer: has terms, in a problem without dimensions 0");
+  EXPECT_EQ(refused([](problem& q) {
+              q.dimensions[0].most = max_address / 64;
+              q.buffers[1].terms = q.buffers[0].terms;
+            }).substr(0, 6),
+            "buffer");
   EXPECT_EQ(refused([](problem& q) { q.buffers[1].offset = 0; }), "buffer: pinned, in a problem with dimensions 1");
   EXPECT_EQ(refused([](problem& q) { q.buffers[1].hint = 0; }), "buffer: has a hint, in a problem with dimensions 1");
   EXPECT_EQ(refused([](problem& q) { q.buffers[1].alias_group = 0; }),

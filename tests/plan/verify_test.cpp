@@ -250,6 +250,19 @@ TEST(verify, what_a_plan_says_of_itself) {
   EXPECT_EQ(broken_rule(p, answer), "");
 }
 
+TEST(verify, a_plan_has_only_what_its_problem_asks_for) {
+  const problem p = three_buffers();
+  plan answer = good_plan();
+  answer.stays = {{.buffer = 0, .live = {0, 2}}};
+  EXPECT_EQ(broken_rule(p, answer), "the plan has stays or moves, and the problem no uses, steps or links");
+  answer = good_plan();
+  answer.moves = {{}};
+  EXPECT_EQ(broken_rule(p, answer), "the plan has stays or moves, and the problem no uses, steps or links");
+  answer = good_plan();
+  answer.order = {0, 1, 2};
+  EXPECT_EQ(broken_rule(p, answer), "the plan has an order, and the problem no dimensions");
+}
+
 TEST(verify, a_cost_is_the_sum_of_bytes_by_their_memories) {
   problem p = three_buffers();
   p.memories = {{.cost = 0.5}, {.cost = 2}};

@@ -570,6 +570,23 @@ class Caches(unittest.TestCase):
             with self.assertRaisesRegex(berth.InputError, "not there"):
                 p._unpacked(wrong)
 
+    def test_an_order_of_what_is_not_there_is_refused(self):
+        p = berth.Problem()
+        p.add_dimension("n", 1, 4)
+        p.add("8*n", (0, 2))
+        p.add("n", (1, 3))
+        packed = p.solve()._packed()
+        self.assertEqual(p._unpacked(packed)[0].at(n=2), p.solve().at(n=2))
+        tail = b"\x02\x00\x01\x03\x00\x00\x01\x01\x00"  # order, first_support, supports
+        at = packed.rindex(tail) if tail in packed else packed.rindex(b"\x02\x01\x00\x03\x00\x00\x01\x01\x01")
+        for place, wrong in ((1, 1), (1, 2), (2, 0), (4, 1), (6, 2), (8, 2)):
+            bad = bytearray(packed)
+            if bad[at + place] == wrong:
+                continue
+            bad[at + place] = wrong
+            with self.assertRaises(berth.InputError):
+                p._unpacked(bytes(bad))
+
     def test_only_what_decides_the_plan_is_the_key(self):
         cache = berth.PlanCache({})
         p = berth.Problem.from_arrays([1, 2], [0, 0], [1, 1])

@@ -174,6 +174,10 @@ class Verbs(unittest.TestCase):
         got = json.loads(self.run_berth("plan", problem, "--json").stdout)
         self.assertEqual((got["cost"], got["cost_bound"]), (5.5, 5.5))
         self.assertEqual([p["arena_bytes"] for p in got["pools"]], [10, 11])
+        text["pools"].pop()
+        text["pools"][0].pop("capacity")
+        one = self.run_berth("plan", self.file("one.json", json.dumps(text)))
+        self.assertIn("    fast        21 B; 3 buffers of 21 B, alive at once 21 B\n", one.stdout)
         shown = self.run_berth("plan", problem).stdout
         for line in ("    fast        10 B of 10 B; 1 buffer of 10 B, alive at once 10 B\n",
                      "    slow        11 B; 2 buffers of 11 B, alive at once 11 B\n", "  cost          5.5; the least, proved\n"):
