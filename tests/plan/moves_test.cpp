@@ -230,6 +230,8 @@ TEST(moves, the_check_counts_the_pairs_of_stays_that_share_bytes) {
     const auto verify_stays = [&] {
       plan places = answer;
       places.cost = places.cost_bound = 0;
+      places.stays.clear();
+      places.moves.clear();
       return verify(problem_of_stays(made, answer.stays), places);
     };
     if (upto(1) == 0) {

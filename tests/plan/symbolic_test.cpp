@@ -242,7 +242,7 @@ RC_GTEST_PROP(symbolic, no_value_makes_buffers_overlap, ()) {
   const plan at_largest = *solve(*at_most(p));
   RC_ASSERT(found.arena() <= at_largest.arena());
   RC_ASSERT(found.lower_bound() == at_largest.lower_bound());
-  RC_ASSERT(!verify(*at_most(p), found));
+  RC_ASSERT(!verify_places(*at_most(p), found));
   RC_ASSERT(!verify_bound(*at_most(p), 0, found.proof));
 }
 
