@@ -406,8 +406,9 @@ TEST(debug, words) {
   EXPECT_EQ(read_debug("stack,sample=8").options.sample, 8u);
   const debug_words some = read_debug(
       "guard,,guards=1,quarantine,quarantine=x,quarantine=1TiX,quarantine=99999999999999999999,live=-1,report=,warn,"
-      "quarantine=18446744073709551615GiB,every=0x5,sample=0,sample=2/3,sample=1/,stack=33,stack=0,age=1Mx,age=-1,age");
-  EXPECT_EQ(some.unknown.size(), 18u);
+      "quarantine=18446744073709551615GiB,live=2.5kB,every=0x5,sample=0,sample=2/3,sample=1/"
+      ",stack=33,stack=0,age=1Mx,age=-1,age");
+  EXPECT_EQ(some.unknown.size(), 19u);
   EXPECT_TRUE(some.options.warn);
   EXPECT_FALSE(some.options.guards);
   EXPECT_EQ(some.options.quarantine, debug_options{}.quarantine);

@@ -21,8 +21,8 @@ struct violation {
 
 // Returns the first violation, or nothing. Checks first the shape: an offset for every buffer, in a memory it may live
 // in. Then alignment, pins, groups, capacity and slabs, reserved ranges, overlaps, separations. Checks the plan's own
-// figures last (arena, bound, reuse penalty, cost). A plan without offsets violates the shape. Contract: validate()
-// passed. O(n log n): a sweep over time keeps the live blocks in the order of their offsets.
+// figures last (arena, bound, reuse penalty, and a cost that is not 0). A plan without offsets violates the shape.
+// Contract: validate() passed. O(n log n): a sweep over time keeps the live blocks in the order of their offsets.
 //
 // Dimensions. Proves the order for all values at once. A chain of supports puts one of any two conflicting buffers
 // above the other, so that evaluate() cannot let them overlap. O(n log n) if neighbours rest on each other directly, as

@@ -277,7 +277,6 @@ struct places_reader {
   }
 };
 
-// Reads plans with stays.
 template <class List>
 std::unordered_map<std::string, plan::index> numbers_by_name(const List& named) {
   std::unordered_map<std::string, plan::index> numbers;
@@ -285,6 +284,7 @@ std::unordered_map<std::string, plan::index> numbers_by_name(const List& named) 
   return numbers;
 }
 
+// Reads plans with stays.
 class moves_reader {
  public:
   moves_reader(const std::string& path, problem_file& file)

@@ -56,7 +56,7 @@ bool read_word(std::string_view word, debug_options& o) {
     return !value.empty();
   }
   if (name == "sample" && value.starts_with("1/")) value.remove_prefix(2);
-  const auto n = parse_bytes(value);
+  const auto n = value.find('.') == std::string_view::npos ? parse_bytes(value) : std::nullopt;  // many are counts
   for (const amount& a : amounts) {
     if (name != a.name || !n || *n < a.least || *n > a.most) continue;
     a.set(o, *n);
